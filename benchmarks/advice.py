@@ -20,7 +20,7 @@ from measure import MULTIGRID, measure_each, parser_of
 
 from mcprecond import studies
 from mcprecond.backends import backend_of
-from mcprecond.studies.advice import Trial, ranked
+from mcprecond.studies.advice import Trial, rank
 from mcprecond.studies.candidates import candidates
 from mcprecond.studies.compare import system_with
 
@@ -54,7 +54,7 @@ def measure(name: str, small: bool, device: str, repeats: int) -> dict[str, Any]
     solvers = [
         {"name": f"{row['method']}, 1 thread" if row["threads"] == 1 else row["method"]}
         | {key: row[key] for key in SHOWN}
-        for row in ranked(trials, {})
+        for row in rank(trials, {})
     ]
     size = {"unknowns": A.shape[0], "nnz": int(A.nnz)}
     return size | {"advised": names[0], "decided": advice[0]["decided"], "solvers": solvers}

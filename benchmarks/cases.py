@@ -14,7 +14,7 @@ from scipy.spatial import Delaunay
 from mcprecond import problems
 from mcprecond.backends import get_backend
 from mcprecond.problems import graphs
-from mcprecond.problems.placing import placed
+from mcprecond.problems.placing import place_matrix
 from mcprecond.studies.demo import triangulation
 
 SEED = 0
@@ -72,7 +72,7 @@ MATRICES = {
     "circuit1259": Matrix(lambda n, device: problems.circuit(n, device=device), 1259, 64),
     # What README shows; on a CPU they are smaller.
     "circuit": Matrix(lambda n, device: problems.circuit(n, device=device), 1259, 64, 300),
-    "triangulation": Matrix(lambda n, device: placed(triangulation(n), get_backend(device)), 10**6, 2000, 10**5),
+    "triangulation": Matrix(lambda n, device: place_matrix(triangulation(n), get_backend(device)), 10**6, 2000, 10**5),
     "poisson2d": Matrix(partial(poisson, 2), 1024, 60, 500),
     "poisson2d_1024": Matrix(partial(poisson, 2), 1024, 60),  # as large on a CPU as on a GPU
     "poisson3d": Matrix(partial(poisson, 3), 128, 16, 60),

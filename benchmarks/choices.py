@@ -15,7 +15,7 @@ from typing import Any
 from cases import BLOCK_SIZES, SOLVED
 from measure import measure_each, parser_of
 
-from mcprecond.matrix import admitted
+from mcprecond.matrix import admit_matrix
 from mcprecond.tuning.cost_model import MEASURED, Speeds
 from mcprecond.tuning.least_time import choose
 
@@ -47,7 +47,7 @@ def predicted(A: Any, speeds: Speeds, block_size: int = 1) -> list[dict[str, Any
             "iteration_ms": 1e3 * candidate.iteration_seconds,
             "total_ms": 1e3 * candidate.total_seconds,
         }
-        for candidate in choose(admitted(A, finite=True), ITERATIONS, speeds, block_size).candidates
+        for candidate in choose(admit_matrix(A, finite=True), ITERATIONS, speeds, block_size).candidates
     ]
 
 

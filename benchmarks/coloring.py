@@ -18,7 +18,7 @@ from cases import GRAPHS
 from measure import COLORING, measure_each, parser_of, timed_row, wall_ms
 
 from mcprecond.backends import get_backend
-from mcprecond.coloring import COLORINGS, Graph, finished
+from mcprecond.coloring import COLORINGS, Graph, finish
 
 #: What is colored.
 FAMILIES = [
@@ -103,7 +103,7 @@ def checked(method: str, options: dict[str, Any], graph: Graph, A: Any) -> tuple
         return COLORINGS[method](graph, **options)
 
     colors, log = run()
-    coloring = finished(colors, log, method, graph.backend)
+    coloring = finish(colors, log, method, graph.backend)
     assert coloring.is_valid(A), f"{method} {options} is improper"
     return run, {"colors": coloring.n_colors, "rounds": coloring.rounds}
 

@@ -24,7 +24,7 @@ from measure import COLORING, measure_each, parser_of, timed_in_turns, wall_ms
 
 from mcprecond.backends.team import set_threads
 from mcprecond.coloring import Graph, user_coloring
-from mcprecond.matrix import admitted
+from mcprecond.matrix import admit_matrix
 
 FAMILIES = ["grid2d", "delaunay", "rgg", "rmat", "fenl"]
 SCALE, NETWORKX_SCALE, SMALL_SCALE = 20, 14, 10
@@ -68,7 +68,7 @@ def pyamg_checked(A: Any, method: str) -> tuple[Callable[[], Any], dict[str, Any
         return vertex_coloring(A, method)
 
     np.random.seed(SEED)  # noqa: NPY002 - PyAMG draws its weights from the old generator
-    return run, {"colors": user_coloring(run(), admitted(A)).n_colors}
+    return run, {"colors": user_coloring(run(), admit_matrix(A)).n_colors}
 
 
 def networkx_checked(A: Any) -> tuple[Callable[[], Any], dict[str, Any]]:
@@ -82,7 +82,7 @@ def networkx_checked(A: Any) -> tuple[Callable[[], Any], dict[str, Any]]:
 
     colors = run()
     in_row_order = np.array([colors[v] for v in range(A.shape[0])])
-    return run, {"colors": user_coloring(in_row_order, admitted(A)).n_colors}
+    return run, {"colors": user_coloring(in_row_order, admit_matrix(A)).n_colors}
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from cases import SEED
 from unaffected import settled
 
 from mcprecond.studies.measure import provenance
-from mcprecond.studies.whole_files import written_whole
+from mcprecond.studies.whole_files import write_whole
 
 RESULTS = Path(__file__).with_name("results")
 
@@ -245,7 +245,7 @@ def save(document: dict[str, Any], path: Path) -> None:
     Beside a median `x` stand `x_quartiles`, the first and the third, and `x_repeats`.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with written_whole(path) as part:
+    with write_whole(path) as part:
         part.write_text(json.dumps(_rounded(document), indent=1) + "\n")
 
 

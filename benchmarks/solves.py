@@ -21,7 +21,7 @@ from measure import application, measure_each, parser_of, queued_ms, timed_in_tu
 from mcprecond import MulticolorSGS, pcg
 from mcprecond.backends import get_backend
 from mcprecond.linalg.csr import product_with
-from mcprecond.matrix import admitted
+from mcprecond.matrix import admit_matrix
 from mcprecond.studies.measure import peak_bytes
 from mcprecond.tuning.cost_model import speeds_of
 
@@ -44,7 +44,7 @@ def measure_case(name: str, small: bool, device: str, colorings: list[str], repe
     backend, n = get_backend(device), A.shape[0]
     xp = backend.xp
     x, y = xp.asarray(np.random.default_rng(SEED).standard_normal(n)), xp.empty(n)
-    b, product = A @ x, product_with(admitted(A, finite=True))
+    b, product = A @ x, product_with(admit_matrix(A, finite=True))
     bytes_of_A = A.data.nbytes + A.indices.nbytes + A.indptr.nbytes
 
     def device_ms(function: Any) -> float:

@@ -21,7 +21,7 @@ from measure import application, graph_ms, measure_each, parser_of, queued_ms, w
 
 from mcprecond import ILU0, MulticolorDILU, MulticolorSGS, color, pcg
 from mcprecond.backends import get_backend
-from mcprecond.matrix import admitted
+from mcprecond.matrix import admit_matrix
 from mcprecond.solvers.eisenstat import EisenstatIteration, eisenstat_incompatibility
 from mcprecond.solvers.iteration import ROUNDING, RUNNING
 from mcprecond.storage.node_blocks import node_pattern
@@ -74,7 +74,7 @@ def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str,
 
         M, z = setup(), xp.empty_like(b)
         rounded = setup(dtype="float32")
-        as_numbered = color(A if size == 1 else node_pattern(admitted(A), size), coloring)
+        as_numbered = color(A if size == 1 else node_pattern(admit_matrix(A), size), coloring)
         # In blocks, entries share a column index.
         matrix_bytes = (8 + 4 / size**2) * A.nnz
         launches, bandwidth = 2 * M.n_colors - 1, 12 * A.nnz / case["pass_ms"]

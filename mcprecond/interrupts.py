@@ -13,7 +13,7 @@ LATER = 0.01
 
 
 @contextmanager
-def held_back(in_callback: bool = False) -> Iterator[None]:
+def hold_back(in_callback: bool = False) -> Iterator[None]:
     """Let Ctrl-C wait while C code calls functions of Python: what is raised there is printed and forgotten, and the C
     code goes on as if all were well.
 

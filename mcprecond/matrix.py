@@ -1,6 +1,6 @@
 """A user's matrix, admitted once: what is checked here is not checked again, and no kernel meets a broken matrix.
 
-Every public function that takes a matrix calls `admitted`, and passes on what it returns. One pass over the pattern
+Every public function that takes a matrix calls `admit_matrix`, and passes on what it returns. One pass over the pattern
 checks row offsets and column indices, and finds what else depends on the pattern alone: whether rows are sorted,
 whether the pattern is symmetric, and the degrees of its graph.
 """
@@ -152,7 +152,7 @@ class AdmittedMatrix:
 
     def on(self, backend: Backend) -> AdmittedMatrix:
         """The same matrix on another device."""
-        return admitted(backend.sparse.csr_matrix(self.csr), finite=self.largest is not None)
+        return admit_matrix(backend.sparse.csr_matrix(self.csr), finite=self.largest is not None)
 
     def canonical(self) -> AdmittedMatrix:
         """Return the same matrix with sorted rows and without repeated entries: itself, or a copy.
@@ -164,7 +164,7 @@ class AdmittedMatrix:
         """
         return self if self.is_canonical else self._canonical
 
-    def symmetrized(self) -> AdmittedMatrix:
+    def symmetrize(self) -> AdmittedMatrix:
         """The pattern of A + Aᵀ in canonical form; its values mean nothing."""
         xp, sparse, csr = self.backend.xp, self.backend.sparse, self.csr
         ones = xp.ones(csr.indices.size, np.float32)  # positive, so that nothing cancels
@@ -172,14 +172,14 @@ class AdmittedMatrix:
         pattern.sum_duplicates()
         united = (pattern + pattern.T.tocsr()).tocsr()
         united.sum_duplicates()
-        return admitted(united)
+        return admit_matrix(united)
 
     @cached_property
     def _canonical(self) -> AdmittedMatrix:
         arrays = (self.csr.data.copy(), self.csr.indices.copy(), self.csr.indptr.copy())
         csr = self.backend.sparse.csr_matrix(arrays, shape=self.shape)  # without what A believes of its order
         csr.sum_duplicates()
-        return admitted(csr, finite=csr.dtype in FLOATS)
+        return admit_matrix(csr, finite=csr.dtype in FLOATS)
 
 
 def diagonal_of(csr: Any, backend: Backend) -> Any:
@@ -195,7 +195,7 @@ def diagonal_of(csr: Any, backend: Backend) -> Any:
     return diagonal
 
 
-def admitted(A: Any, name: str = "A", *, floats: bool = False, finite: bool = False) -> AdmittedMatrix:
+def admit_matrix(A: Any, name: str = "A", *, floats: bool = False, finite: bool = False) -> AdmittedMatrix:
     """Check a user's matrix and return it in CSR form; what was admitted already is returned as it is.
 
     Parameters
@@ -220,8 +220,8 @@ def admitted(A: Any, name: str = "A", *, floats: bool = False, finite: bool = Fa
     """
     if isinstance(A, AdmittedMatrix):
         if (floats or finite) and A.dtype not in FLOATS:
-            return admitted(A.csr, name, floats=floats, finite=finite)
-        return admitted(A.csr, name, finite=True) if finite and A.largest is None else A
+            return admit_matrix(A.csr, name, floats=floats, finite=finite)
+        return admit_matrix(A.csr, name, finite=True) if finite and A.largest is None else A
     csr, backend = csr_form(A, name, floats=floats or finite)
     xp, n, entries = backend.xp, csr.shape[0], csr.indices.size
     offset = offset_type(entries)
@@ -236,7 +236,7 @@ def admitted(A: Any, name: str = "A", *, floats: bool = False, finite: bool = Fa
     report = backend.to_host(report)
     flaws = int(report[FLAWS])
     if flaws & BROKEN_OFFSETS:
-        return admitted(_pruned(csr, backend, name), name, floats=floats, finite=finite)
+        return admit_matrix(_prune(csr, backend, name), name, floats=floats, finite=finite)
     if flaws & OUT_OF_RANGE:
         _refuse_index(csr, backend, name)
     if report[NOT_FINITE]:
@@ -262,7 +262,7 @@ def csr_form(A: Any, name: str = "A", *, floats: bool = False) -> tuple[Any, Bac
     Raises
     ------
     TypeError, ValueError
-        As `admitted`.
+        As `admit_matrix`.
     """
     backend = backend_of(A)
     if callable(getattr(A, "crow_indices", None)):
@@ -292,9 +292,9 @@ def csr_form(A: Any, name: str = "A", *, floats: bool = False) -> tuple[Any, Bac
         )
     # Numbers of 64 bits could look right once they are cut to 32.
     if A.indptr.dtype.itemsize > 4 and not _within(A.indptr, entries + 1):
-        _pruned(A, backend, name)
+        _prune(A, backend, name)
     if A.indices.dtype.itemsize > 4 and not _within(A.indices, n):
-        A = _pruned(A, backend, name)
+        A = _prune(A, backend, name)
         _refuse_index(A, backend, name)
     return A, backend
 
@@ -367,7 +367,7 @@ def _within(numbers: Any, end: int) -> bool:
     return len(numbers) == 0 or (int(numbers.min()) >= 0 and int(numbers.max()) < end)
 
 
-def _pruned(csr: Any, backend: Backend, name: str) -> Any:
+def _prune(csr: Any, backend: Backend, name: str) -> Any:
     """Return a CSR matrix without what its arrays hold behind the last row, or raise ValueError for broken offsets."""
     offsets, entries = backend.to_host(csr.indptr), len(csr.indices)
     rows = np.flatnonzero(np.diff(offsets.astype(np.int64)) < 0)

@@ -45,7 +45,7 @@ class Range(NamedTuple):
     def __truediv__(self, other: Range) -> Range:
         return Range(self.found / other.found, self.least / other.most, self.most / other.least)
 
-    def scaled(self, factor: float) -> Range:
+    def scale(self, factor: float) -> Range:
         return Range(*(factor * value for value in self))
 
 

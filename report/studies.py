@@ -176,7 +176,7 @@ def on_a_gpu(rows: Rows, method: str) -> Rows:
 
 def per_edge(rows: Rows, matrix: str, method: str) -> Range:
     entries = next(row["entries"] for row in rows if (row["matrix"], row["method"]) == (matrix, method))
-    return range_of(rows, matrix, method).scaled(1 / entries)
+    return range_of(rows, matrix, method).scale(1 / entries)
 
 
 def degrees_and_shortcut_1(rows: Rows) -> Range | None:

@@ -41,7 +41,7 @@ def asked_of(case: dict[str, Any]) -> dict[str, str]:
             found, *divisors = [Range.of(row, key) for row, key in timed[what]]
             for divisor in [*divisors, *([Range.of(case, "spmv_ms")] if unit == "x" else [])]:
                 found = found / divisor
-            found = found.scaled(1e3 if unit == "µs" else 1)
+            found = found.scale(1e3 if unit == "µs" else 1)
             holds = verdict(found, limit, at_most=bound == "at most")
             cells[what] = f"{number(found.found)} ({bound} {limit:g} {unit}".rstrip() + f"): {holds}"
     return cells

@@ -108,7 +108,7 @@ class EmulatedBackend(CpuBackend):
     def kernels(self, kernel_set: KernelSet, **macros: Any) -> Any:
         if kernel_set.source.relative_to(PACKAGE).parts[0] not in EMULATED:
             return super().kernels(kernel_set, **macros)
-        library = compiled(kernel_set, compile_options(kernel_set.compiled(macros)))
+        library = compiled(kernel_set, compile_options(kernel_set.select_macros(macros)))
         lanes = macros.get("LANES", 1)
 
         def launcher(name: str, most_blocks: int) -> Callable[..., None]:

@@ -33,7 +33,7 @@ from typing import Any
 import pytest
 
 from mcprecond.studies.sources import digest_of, hashes
-from mcprecond.studies.whole_files import written_whole
+from mcprecond.studies.whole_files import write_whole
 
 TESTS = Path(__file__).resolve().parent
 PACKAGE = TESTS.parent / "mcprecond"
@@ -255,7 +255,7 @@ def main(path: Path) -> None:
     shared = {name: digest for name, digest in hashes(TESTS).items() if not Path(name).name.startswith("test_")}
     sources = hashlib.sha256(json.dumps([hashes(PACKAGE), shared]).encode()).hexdigest()
     counts, seconds = run_all(folder_for(sources))
-    with written_whole(path) as part:
+    with write_whole(path) as part:
         part.write_text(json.dumps(record(counts, seconds), indent=1) + "\n")
     raise SystemExit(any(found["failed"] or found["error"] for found in counts.values()))
 

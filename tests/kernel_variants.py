@@ -119,6 +119,6 @@ def compilations():
             for m, choice in enumerate(CHOICES.get(name, [{}])):
                 if m > 0 and (k + m) % 2 == 0:  # of further choices half of the variants, others for each
                     continue
-                macros = kernel_set(name).compiled(declared(name, variant) | choice)
+                macros = kernel_set(name).select_macros(declared(name, variant) | choice)
                 for architecture in ARCHITECTURES if k == m == 0 else [USUAL]:
                     yield pytest.param(name, macros, architecture, id=f"{name}-{k}-{m}-sm_{architecture}")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import mcprecond
 from mcprecond import ILU0, ColorBlocks, MulticolorDILU, MulticolorGS, MulticolorSGS, color, pcg, smooth, studies
-from mcprecond.matrix import PatternChangedError, admitted
+from mcprecond.matrix import PatternChangedError, admit_matrix
 from mcprecond.ordering import in_best_order
 from mcprecond.storage import NodeBlocks
 
@@ -146,7 +146,7 @@ def test_one_wrong_number(to_device, part, place, number, entrance):
     is_matrix = host.indptr[0] == 0 and (rows >= 0).all() and host.indptr[-1] <= len(host.indices)
     used = host.indices[: host.indptr[-1]] if is_matrix else host.indices
     if is_matrix and (used >= 0).all() and (used < N).all():
-        assert admitted(A).shape == (N, N)
+        assert admit_matrix(A).shape == (N, N)
         return
     with pytest.raises(ValueError, match=r"^[AM](\.indptr must rise from 0| has an entry in row \d+, column -?\d+)"):
         ENTRANCES[entrance](A, good(to_device))

@@ -36,7 +36,7 @@ from mcprecond import (
     pcg,
 )
 from mcprecond.backends import get_backend
-from mcprecond.interrupts import held_back
+from mcprecond.interrupts import hold_back
 from mcprecond.storage.fingerprint import UPDATES_PER_FILL, Fingerprint
 
 PACKAGE = str(Path(mcprecond.__file__).parent)
@@ -450,7 +450,7 @@ def test_an_interrupt_that_is_held_back_comes_in_the_end():
     done = []
 
     def work() -> None:
-        with held_back(), held_back():
+        with hold_back(), hold_back():
             signal.raise_signal(signal.SIGINT)
             done.append("went on")
         done.append("too far")
@@ -458,7 +458,7 @@ def test_an_interrupt_that_is_held_back_comes_in_the_end():
     with pytest.raises(KeyboardInterrupt):
         work()
     assert done == ["went on"] and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    with held_back(), held_back(in_callback=True):
+    with hold_back(), hold_back(in_callback=True):
         pass
 
 
@@ -466,7 +466,7 @@ def test_an_interrupt_in_a_callback_of_c_comes_behind_it():
     done = []
 
     def work() -> None:
-        with held_back(in_callback=True):
+        with hold_back(in_callback=True):
             signal.raise_signal(signal.SIGINT)
         done.append("returned")
         for _ in range(1000):
@@ -480,7 +480,7 @@ def test_an_interrupt_in_a_callback_of_c_comes_behind_it():
 
 def test_other_threads_are_not_held_back():
     found = []
-    thread = threading.Thread(target=lambda: found.append(held_back().__enter__()))
+    thread = threading.Thread(target=lambda: found.append(hold_back().__enter__()))
     before = signal.getsignal(signal.SIGINT)
     thread.start()
     thread.join()

@@ -9,7 +9,7 @@ from graphs import grid5, spd, stencil27
 
 from benchmarks.families import random_regular
 from mcprecond import ILU0, ColorBlocks, MulticolorDILU, MulticolorGS, MulticolorSGS, color, numbering, pcg, problems
-from mcprecond.matrix import admitted
+from mcprecond.matrix import admit_matrix
 from mcprecond.problems import graphs
 
 
@@ -62,7 +62,7 @@ def test_any_matrix(kind, nothing_is_cached):
         A = sp.csr_matrix(sp.diags_array(np.where(np.arange(1600) % 3, 1.0, 0)) @ A + sp.eye(1600))
     else:
         A = A.astype(np.float32)
-    order = admitted(A).compact_order
+    order = admit_matrix(A).compact_order
     assert order is None or len(np.unique(order)) == 1600
     M = MulticolorGS(A, sweep="forward")
     r = np.random.default_rng(0).standard_normal(1600).astype(A.dtype)

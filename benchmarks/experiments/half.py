@@ -68,7 +68,7 @@ def application_of_two_bytes(M: MulticolorSGS, b: Any, z: Any) -> Callable[[], N
     state = M.new_state()
     substitution = state.sweeps[0].substitution
     _, kernel_set, macros = substitution._run._origin
-    options = compile_options(kernel_set.compiled(macros))
+    options = compile_options(kernel_set.select_macros(macros))
     short = tuple("-DSTORED=Short" if option.startswith("-DSTORED=") else option for option in options)
     device = cupy.cuda.Device()
     program = Program(SHORT + cuda_source(kernel_set.source), short, int(device.compute_capability))

@@ -17,7 +17,7 @@ from benchmarks.papers.table_v import table_v
 from mcprecond import problems
 from mcprecond.backends import backend_of, get_backend
 from mcprecond.coloring import COLORINGS, Graph, color
-from mcprecond.matrix import admitted
+from mcprecond.matrix import admit_matrix
 from mcprecond.ordering.color_order import swept_coloring
 from mcprecond.ordering.levels import levels_of
 from mcprecond.preconditioners import ILU0, MulticolorGS, MulticolorSGS
@@ -25,7 +25,7 @@ from mcprecond.problems import graphs
 from mcprecond.problems.fenl import CONDUCTIVITY
 from mcprecond.solvers import Reason, SolveResult, pcg
 from mcprecond.studies.compare import Progress, coloring, convergence, run_cases
-from mcprecond.studies.measure import timed
+from mcprecond.studies.measure import time_calls
 from mcprecond.studies.table import Record, Table
 from mcprecond.typing import MethodName
 
@@ -255,12 +255,12 @@ def level_histogram(setting: Setting) -> Table:
     def measure(system: Any, case: dict[str, Any]) -> dict[str, Any]:
         A, b = system
         synchronize, build = backend_of(A).synchronize, orderings[case["method"]]
-        setup = timed(lambda: build(A), synchronize, repeats)
+        setup = time_calls(lambda: build(A), synchronize, repeats)
         M = build(A)
-        update = timed(lambda: M.update(A), synchronize, repeats)
-        application = timed(lambda: M @ b, synchronize, 5 * repeats)
+        update = time_calls(lambda: M.update(A), synchronize, repeats)
+        application = time_calls(lambda: M @ b, synchronize, 5 * repeats)
         results: list[SolveResult] = []
-        solve = timed(lambda: results.append(pcg(A, b, rtol=rtol, M=M)), synchronize, repeats)
+        solve = time_calls(lambda: results.append(pcg(A, b, rtol=rtol, M=M)), synchronize, repeats)
         sizes = M.levels
         powers = 10 ** np.arange(8)
         counts = np.diff(np.searchsorted(np.sort(sizes), powers))
@@ -459,7 +459,7 @@ def _in_row_order(sweep: Callable[..., Any], A: Any) -> Any:
 
 def _in_parts(A: Any, parts: int) -> MulticolorSGS:
     """SGS by the colors of "greedy", each in so many parts of rows in a row."""
-    found, backend = swept_coloring(admitted(A), "greedy"), backend_of(A)
+    found, backend = swept_coloring(admit_matrix(A), "greedy"), backend_of(A)
     colors = backend.to_host(found.colors).astype(np.int64)
     place = np.empty(len(colors), np.int64)
     for c, size in enumerate(found.sizes):

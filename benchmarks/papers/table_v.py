@@ -17,13 +17,13 @@ import numpy as np
 from benchmarks.papers.csrcolor import csrcolor
 from mcprecond.backends import Backend, backend_of
 from mcprecond.coloring import color, coloring_of
-from mcprecond.matrix import admitted
+from mcprecond.matrix import admit_matrix
 from mcprecond.ordering import in_best_order
 from mcprecond.preconditioners import MulticolorSGS
 from mcprecond.problems import FENL
 from mcprecond.solvers import SolveResult, pcg
 from mcprecond.studies.compare import Progress, finite, run_cases
-from mcprecond.studies.measure import Timing, timed
+from mcprecond.studies.measure import Timing, time_calls
 from mcprecond.studies.table import Record, Table
 from mcprecond.typing import ColoringMethod
 
@@ -71,7 +71,10 @@ class LinearSolver:
 
     def _color(self, J: Any) -> Any:
         name, *ordered = self.method.removeprefix("SGS ").split(", ")
-        found = coloring_of(admitted(J), csrcolor()(J)[0]) if name == CSRCOLOR else color(J, cast(ColoringMethod, name))
+        if name == CSRCOLOR:
+            found = coloring_of(admit_matrix(J), csrcolor()(J)[0])
+        else:
+            found = color(J, cast(ColoringMethod, name))
         return in_best_order(J, found) if ordered else found
 
     @property
@@ -84,7 +87,7 @@ class LinearSolver:
         if self.M is None:
             return Timing.of([0.0])
         r = self.backend.xp.ones(self.M.shape[0])
-        return timed(lambda: self.M @ r, self.backend.synchronize, APPLICATIONS)
+        return time_calls(lambda: self.M @ r, self.backend.synchronize, APPLICATIONS)
 
     def captured(self) -> Timing | None:
         """The time of an application within a captured solve; None for what is not captured."""
@@ -97,7 +100,7 @@ class LinearSolver:
 def timed_on_device(function: Callable[[], Any], backend: Backend, repeats: int, calls: int = 10) -> Timing:
     """Time a call that only launches kernels: on a GPU so many of them in a captured graph, on a CPU by itself."""
     if backend.name == "cpu":
-        return timed(function, backend.synchronize, repeats)
+        return time_calls(function, backend.synchronize, repeats)
     import cupy
 
     stream = cupy.cuda.Stream(non_blocking=True)
@@ -187,7 +190,7 @@ def table_v(
             if run:  # the first one compiles kernels
                 times.append(linear.seconds)
         iterations, time = sum(result.iterations for result in linear.results), Timing.of(times)
-        applied, captured = linear.applied().scaled(iterations), linear.captured()
+        applied, captured = linear.applied().scale(iterations), linear.captured()
         reasons = {result.reason.name.lower(): None for result in linear.results if not result.converged}
         return {
             "colors": getattr(linear.M, "n_colors", None),
@@ -195,7 +198,7 @@ def table_v(
             "steps": len(linear.results),
             "setup_seconds": linear.setup_seconds,
             **(applied.columns("sgs_seconds") if linear.M is not None else {"sgs_seconds": None}),
-            **(captured.scaled(iterations).columns("sgs_captured_seconds") if captured else {}),
+            **(captured.scale(iterations).columns("sgs_captured_seconds") if captured else {}),
             **time.columns("seconds"),
             "spread": time.spread,
             "residual": finite(residual),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcprecond.backends.arguments import did_you_mean, shown
+from mcprecond.backends.arguments import describe, did_you_mean
 from mcprecond.backends.base import Backend
 from mcprecond.backends.cpu import CpuBackend
 from mcprecond.backends.gpu import GpuBackend
@@ -75,7 +75,7 @@ def get_backend(device: str) -> Backend:
         For another name, or for "gpu" where CuPy or a device is missing; the message says which.
     """
     if not isinstance(device, str):
-        raise TypeError(f"device must be 'cpu' or 'gpu', got {shown(device)}")
+        raise TypeError(f"device must be 'cpu' or 'gpu', got {describe(device)}")
     if device == "cpu":
         return _CPU
     if device == "gpu":

@@ -22,7 +22,7 @@ LONGEST = 60  # characters of a value that a message shows
 FLOATS = tuple(np.dtype(name) for name in ("float32", "float64", "complex64", "complex128"))
 
 
-def shown(value: Any) -> str:
+def describe(value: Any) -> str:
     """A value and its type, in so few words that a message stays on one line."""
     words = " ".join(repr(value).split())
     return f"{words if len(words) <= LONGEST else words[:LONGEST] + '...'} ({type(value).__name__})"
@@ -39,7 +39,7 @@ def integer(value: Any, name: str, least: int | None = None, most: int | None = 
         If it is out of range.
     """
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} must be an integer{_between(least, most)}, got {shown(value)}")
+        raise TypeError(f"{name} must be an integer{_between(least, most)}, got {describe(value)}")
     if (least is not None and value < least) or (most is not None and value > most):
         raise ValueError(f"{name} must be{_between(least, most) or ' an integer'}, got {value}")
     return int(value)
@@ -56,13 +56,13 @@ def real(value: Any, name: str, least: float | None = None, most: float | None =
         If it is out of range, infinite or NaN.
     """
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
-        raise TypeError(f"{name} must be a real number{_between(least, most)}, got {shown(value)}")
+        raise TypeError(f"{name} must be a real number{_between(least, most)}, got {describe(value)}")
     try:
         number = float(value)
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise ValueError(f"{name} must be a finite number{_between(least, most)}, got {shown(value)}")
+        raise ValueError(f"{name} must be a finite number{_between(least, most)}, got {describe(value)}")
     if (least is not None and number < least) or (most is not None and number > most):
         raise ValueError(f"{name} must be{_between(least, most)}, got {value}")
     return number
@@ -77,7 +77,7 @@ def flag(value: Any, name: str) -> bool:
         For anything else: "no" is not False.
     """
     if not isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name} must be True or False, got {shown(value)}")
+        raise TypeError(f"{name} must be True or False, got {describe(value)}")
     return bool(value)
 
 
@@ -92,7 +92,7 @@ def one_of(value: Any, name: str, choices: Collection[Name]) -> Name:
         If it is another one.
     """
     if not isinstance(value, str):
-        raise TypeError(f"{name} must be a string, one of {', '.join(choices)}, got {shown(value)}")
+        raise TypeError(f"{name} must be a string, one of {', '.join(choices)}, got {describe(value)}")
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(choices)}, got {value!r}{did_you_mean(value, choices)}")
     return cast(Name, value)
@@ -113,13 +113,13 @@ def names(value: Any, name: str) -> list[str]:
     TypeError
         If it is no such iterable.
     """
-    found = list(value) if isinstance(value, Iterable) and not isinstance(value, str | bytes) else None
-    if found is None or not all(isinstance(one, str) for one in found):
-        raise TypeError(f"{name} must be a list of strings, got {shown(value)}")
-    return found
+    strings = list(value) if isinstance(value, Iterable) and not isinstance(value, str | bytes) else None
+    if strings is None or not all(isinstance(one, str) for one in strings):
+        raise TypeError(f"{name} must be a list of strings, got {describe(value)}")
+    return strings
 
 
-def labeled(value: Any, name: str) -> Mapping[str, Any]:
+def mapping(value: Any, name: str) -> Mapping[str, Any]:
     """Return a dict (or other mapping) whose keys are strings.
 
     Raises
@@ -128,7 +128,7 @@ def labeled(value: Any, name: str) -> Mapping[str, Any]:
         If it is none.
     """
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise TypeError(f"{name} must be a dict with strings as keys, got {shown(value)}")
+        raise TypeError(f"{name} must be a dict with strings as keys, got {describe(value)}")
     return value
 
 
@@ -141,7 +141,7 @@ def function(value: Any, name: str, of: str = "") -> Any:
         If it is something else.
     """
     if value is not None and not callable(value):
-        raise TypeError(f"{name} must be a function{of} or None, got {shown(value)}")
+        raise TypeError(f"{name} must be a function{of} or None, got {describe(value)}")
     return value
 
 
@@ -154,7 +154,7 @@ def tolerance(value: Any, name: str) -> float:
         If it is anything but a number that is not negative, as SciPy's solvers do.
     """
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
-        raise ValueError(f"{name} must be a number at least 0, got {shown(value)}")
+        raise ValueError(f"{name} must be a number at least 0, got {describe(value)}")
     if not value >= 0:
         raise ValueError(f"{name} must be a number at least 0, got {value}")
     try:
@@ -181,12 +181,12 @@ def stored_dtype(dtype: Any, of_matrix: Any) -> np.dtype[Any]:
         return np.dtype(of_matrix)
     possible = [name for name in FLOATS if (name.kind == "c") == (np.dtype(of_matrix).kind == "c")]
     try:
-        found = np.dtype(dtype)
+        stored = np.dtype(dtype)
     except TypeError:
-        found = None
-    if found is None or found not in possible:  # to NumPy None is float64
+        stored = None
+    if stored is None or stored not in possible:  # to NumPy None is float64
         raise TypeError(f"dtype must be {' or '.join(map(str, possible))}, got {dtype!r}")
-    return found
+    return stored
 
 
 def single(dtype: Any) -> np.dtype[Any]:

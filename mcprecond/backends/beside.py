@@ -21,7 +21,7 @@ def is_kept(function: Any) -> bool:
 
 
 @contextlib.contextmanager
-def compiled_beside(call: str) -> Iterator[None]:
+def compile_beside(call: str) -> Iterator[None]:
     """Let a process import a module and call a function of it, "module:function", whose results the cache keeps.
 
     It is waited for in the end. Where it cannot be started, or fails, this process compiles what is missing.

@@ -39,7 +39,7 @@ class CpuBackend:
         return scipy.sparse.linalg
 
     def kernels(self, kernel_set: KernelSet, **macros: Any) -> Kernels:
-        kernel_set.compiled(macros)  # refuses what a GPU would
+        kernel_set.select_macros(macros)  # refuses what a GPU would
         return Kernels({name: side.function for name, side in kernel_set.functions.items()}, self, kernel_set, macros)
 
     def record(self, fields: tuple[Any, ...], of_cuda: tuple[Any, ...] = ()) -> tuple[Any, ...]:

@@ -118,7 +118,7 @@ def _waiting() -> queue.SimpleQueue[tuple[Future[bytes], Program]]:
 def _complete(code: Future[bytes], program: Program) -> None:
     """Compile a program and keep the machine code. A failure is not kept: the next call tries again."""
     try:
-        compiled = _compiled(program)
+        compiled = _compile(program)
         _keep(compiled, program.file)
         code.set_result(compiled)
     except BaseException as error:
@@ -134,7 +134,7 @@ def _give_up(code: Future[bytes], program: Program, error: BaseException) -> Non
         code.set_exception(error)
 
 
-def _compiled(program: Program) -> bytes:
+def _compile(program: Program) -> bytes:
     """The machine code, from another process, or from this one where none can be started."""
     source, options = program.source.encode(), (*OPTIONS, *program.options)
     command = [sys.executable, "-I", "-S", nvrtc.__file__, _library(), str(program.capability), *options]

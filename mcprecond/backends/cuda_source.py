@@ -30,10 +30,10 @@ CONDITION = re.compile(r"\s*#\s*(if|endif)")
 
 def cuda_source(source: Path, replaced: Mapping[str, Path] | None = None) -> str:
     """The text that is compiled for a .cu file; `replaced` names files of the package to take others for."""
-    return "\n".join([*defined(CUDA_CONSTANTS), *_lines(source.resolve(), replaced or {}, set())]) + "\n"
+    return "\n".join([*define(CUDA_CONSTANTS), *_lines(source.resolve(), replaced or {}, set())]) + "\n"
 
 
-def defined(constants: Mapping[str, int | float]) -> list[str]:
+def define(constants: Mapping[str, int | float]) -> list[str]:
     """Constants as macros. (A constexpr variable would be a variable in the machine code, too.)"""
     return [f"#define {name} ({literal(value)})" for name, value in constants.items()]
 
@@ -59,7 +59,7 @@ def _lines(path: Path, replaced: Mapping[str, Path], seen: set[Path]) -> Iterato
         return
     module, name = path.with_suffix(".py"), path.relative_to(PACKAGE).as_posix()
     if module not in seen:
-        yield from defined(constants_of(module))
+        yield from define(constants_of(module))
     seen |= {path, module}
     yield f'#line 1 "{name}"'
     depth = 0

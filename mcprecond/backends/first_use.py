@@ -18,7 +18,7 @@ from typing import Any
 
 from numba.core import event
 
-from mcprecond.interrupts import held_back
+from mcprecond.interrupts import hold_back
 
 LOGGER = logging.getLogger("mcprecond")
 #: Seconds of compiling before somebody is told.
@@ -108,7 +108,7 @@ class _Numba(event.Listener):
         self.depth += 1
         compiled = event.data.get("dispatcher")
         if self.depth == 1 and compiled is not None and compiled.py_func.__module__.startswith("mcprecond."):
-            self.stack.enter_context(held_back())  # LLVM calls functions of llvmlite
+            self.stack.enter_context(hold_back())  # LLVM calls functions of llvmlite
             what = compiled.py_func.__module__.removeprefix("mcprecond.")
             self.stack.enter_context(NUMBA.running(what, numba_folder(compiled.stats.cache_path)))
 
@@ -141,7 +141,7 @@ def or_not_kept(use_cache: Callable[..., Any]) -> Callable[..., Any]:
     def use(*args: Any) -> Any:
         try:
             try:
-                with held_back():
+                with hold_back():
                     return use_cache(*args)
             except OSError:
                 raise

@@ -167,7 +167,7 @@ def _variant(backend: GpuBackend, kernel_set: KernelSet, macros: tuple[tuple[str
 
 def _program(kernel_set: KernelSet, macros: dict[str, Any], device: int) -> Program:
     """The program of a variant."""
-    options = compile_options(kernel_set.compiled(macros))
+    options = compile_options(kernel_set.select_macros(macros))
     return Program(_text(kernel_set), options, _capability(device))
 
 

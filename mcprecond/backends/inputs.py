@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import Backend, backend_of
-from mcprecond.backends.arguments import shown
+from mcprecond.backends.arguments import describe
 
 
 def vector(b: Any, n: int, backend: Backend, dtype: Any, name: str = "b") -> Any:
@@ -23,7 +23,7 @@ def vector(b: Any, n: int, backend: Backend, dtype: Any, name: str = "b") -> Any
     ValueError
         If b has another length, or holds NaN or infinity (names the first row).
     """
-    array = shaped_vector(b, n, backend, name)
+    array = shape_vector(b, n, backend, name)
     if array.dtype.kind in "fc" and np.result_type(array.dtype, dtype) != dtype:
         raise TypeError(
             f"{name} holds {array.dtype} and A {dtype}; convert one of them, as with {name}.astype('{dtype}')"
@@ -32,7 +32,7 @@ def vector(b: Any, n: int, backend: Backend, dtype: Any, name: str = "b") -> Any
     return array.astype(dtype)
 
 
-def shaped_vector(b: Any, n: int, backend: Backend, name: str = "b") -> Any:
+def shape_vector(b: Any, n: int, backend: Backend, name: str = "b") -> Any:
     """Return b as an array of numbers of shape (n,) on the backend, with a dtype of its own: perhaps b itself.
 
     Raises
@@ -46,7 +46,7 @@ def shaped_vector(b: Any, n: int, backend: Backend, name: str = "b") -> Any:
     return array.reshape(n)
 
 
-def shaped_columns(b: Any, n: int, most: int, backend: Backend, name: str = "b") -> Any:
+def shape_columns(b: Any, n: int, most: int, backend: Backend, name: str = "b") -> Any:
     """The same where b may have several columns: then the shape is (n, k), with k from 2 to `most`."""
     array = _numbers(b, backend, name)
     if array.ndim != 2 or array.shape[0] != n or array.shape[1] == 1:
@@ -71,7 +71,7 @@ def numbers_of(values: Any, backend: Backend, name: str) -> Any:
     try:
         return backend.xp.asarray(values)
     except ValueError:
-        raise TypeError(f"{name} must be an array of numbers, got {shown(values)}") from None
+        raise TypeError(f"{name} must be an array of numbers, got {describe(values)}") from None
 
 
 def _numbers(b: Any, backend: Backend, name: str) -> Any:
@@ -105,15 +105,15 @@ def integers(values: Any, backend: Backend, wanted: str) -> Any:
         try:
             array = np.asarray(values)
         except ValueError:  # lists of different lengths
-            raise TypeError(f"{wanted}, got {shown(values)}") from None
+            raise TypeError(f"{wanted}, got {describe(values)}") from None
     if array.shape == (0,):
         array = array.astype(np.int32)  # an empty list is one of floats
     if array.dtype.kind not in "iu":
-        raise TypeError(f"{wanted}, got {shown(values)} of dtype {array.dtype}")
+        raise TypeError(f"{wanted}, got {describe(values)} of dtype {array.dtype}")
     return backend.xp.asarray(array)
 
 
-def promoted(*dtypes: Any) -> np.dtype[Any]:
+def promote(*dtypes: Any) -> np.dtype[Any]:
     """The dtype in which SciPy's solvers compute: the widest float of the operands, where other numbers are doubles."""
     floats = [np.dtype(dtype) for dtype in dtypes]
     return np.result_type(*(dtype if dtype.char in "fdFD" else np.float64 for dtype in floats))
@@ -127,8 +127,8 @@ def first_place(mask: Any, xp: Any) -> int | None:
 
 def refuse_not_finite(array: Any, backend: Backend, name: str = "b") -> None:
     """Raise ValueError if an array holds NaN or infinity, naming the first row, and the column if it has several."""
-    place = first_place(~backend.xp.isfinite(array), backend.xp)
-    if place is not None:
-        row, *column = (int(index) for index in np.unravel_index(place, array.shape))
+    position = first_place(~backend.xp.isfinite(array), backend.xp)
+    if position is not None:
+        row, *column = (int(index) for index in np.unravel_index(position, array.shape))
         where = f"row {row}, column {column[0]}" if column else f"row {row}"
         raise ValueError(f"{name} holds {array[row, *column].item()} in {where}; every value must be finite")

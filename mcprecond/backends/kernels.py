@@ -127,13 +127,13 @@ class KernelSet:
     @cached_property
     def declared(self) -> dict[str, Choice]:
         """The choices by name."""
-        found = {}
+        choices = {}
         for word in self.choices.split():
             name, _, default = word.strip("()").partition("=")
-            found[name] = Choice(choice_of(default) if default else None, is_compiled=word[0] != "(")
-        return found
+            choices[name] = Choice(choice_of(default) if default else None, is_compiled=word[0] != "(")
+        return choices
 
-    def compiled(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def select_macros(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the macros to define, of the choices that are given: those that are not defaults.
 
         Raises
@@ -198,9 +198,9 @@ class KernelSet:
 
 
 def _kernel_set_of(module: str) -> KernelSet:
-    found = importlib.import_module(module).KERNELS
-    assert isinstance(found, KernelSet)
-    return found
+    kernel_set = importlib.import_module(module).KERNELS
+    assert isinstance(kernel_set, KernelSet)
+    return kernel_set
 
 
 class Kernels:
@@ -232,9 +232,9 @@ class Kernels:
 
 
 def _kernels(backend: Any, kernel_set: KernelSet, macros: dict[str, Any]) -> Kernels:
-    found = backend.kernels(kernel_set, **macros)
-    assert isinstance(found, Kernels)
-    return found
+    kernels = backend.kernels(kernel_set, **macros)
+    assert isinstance(kernels, Kernels)
+    return kernels
 
 
 #: From so many entries on, row offsets are int64: 32 bits have to have room for a thread's last step beyond the end.

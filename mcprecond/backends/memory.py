@@ -15,7 +15,7 @@ def available_bytes(backend: Backend) -> int:
     return min(_of_machine(), _of_container())
 
 
-def shown_bytes(count: int) -> str:
+def format_bytes(count: int) -> str:
     """A number of bytes in a unit that suits it."""
     size, units = float(count), ["bytes", "kB", "MB", "GB", "TB"]
     while size >= 1000 and len(units) > 1:

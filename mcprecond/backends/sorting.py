@@ -23,11 +23,11 @@ def sort_in_place(array, begin, end):
         gap = int(2.25 * gap)
     while gap > 0:
         for last in range(begin + gap, end):
-            value, place = array[last], last
-            while place >= begin + gap and array[place - gap] > value:
-                array[place] = array[place - gap]
-                place -= gap
-            array[place] = value
+            value, i = array[last], last
+            while i >= begin + gap and array[i - gap] > value:
+                array[i] = array[i - gap]
+                i -= gap
+            array[i] = value
         if gap > 701:
             gap = max(int(gap / 2.25), 701)
         elif gap == 1:

@@ -73,7 +73,7 @@ def quotas(membership: Path, cgroups: Path) -> list[float]:
         lines = membership.read_text().splitlines()
     except OSError:
         return []
-    found = []
+    limits = []
     for line in lines:
         _, controllers, path = line.split(":", 2)
         if controllers == "":  # version 2
@@ -90,16 +90,16 @@ def quotas(membership: Path, cgroups: Path) -> list[float]:
                 text = " ".join((folder / file).read_text() for file in files)
             except OSError:
                 continue
-            quota = parsed_quota(text)
+            quota = parse_quota(text)
             if quota is not None:
-                found.append(quota)
-    return found
+                limits.append(quota)
+    return limits
 
 
-def parsed_quota(text: str) -> float | None:
+def parse_quota(text: str) -> float | None:
     """The CPUs that "quota period", in microseconds, amounts to, or None without one ("max", or -1 in version 1).
 
-    >>> parsed_quota("150000 100000"), parsed_quota("max 100000"), parsed_quota("-1 100000")
+    >>> parse_quota("150000 100000"), parse_quota("max 100000"), parse_quota("-1 100000")
     (1.5, None, None)
     """
     try:

@@ -13,7 +13,7 @@ import mcprecond
 from mcprecond.backends import Backend, get_backend, gpu_problem
 from mcprecond.backends.arguments import one_of
 from mcprecond.problems.files import columns, matrix_market, npz
-from mcprecond.studies.whole_files import written_whole
+from mcprecond.studies.whole_files import write_whole
 from mcprecond.typing import ColoringMethod
 
 #: So far, relative to the largest entry, may a matrix be from symmetric: files are rounded.
@@ -93,7 +93,7 @@ def check_output(file: Path | None, *suffixes: str) -> None:
 
 def write(file: Path, values: np.ndarray) -> None:
     """Write a vector, by the ending of the file."""
-    with written_whole(file) as part, part.open("wb") as stream:  # a path might get another ending
+    with write_whole(file) as part, part.open("wb") as stream:  # a path might get another ending
         if file.suffix == ".txt":
             np.savetxt(stream, values, fmt="%d")
         elif file.suffix == ".mtx":

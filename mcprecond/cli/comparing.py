@@ -19,7 +19,7 @@ from mcprecond.cli.arguments import backend_for, null_space, read
 from mcprecond.cli.parsing import File, NearNullSpace, NullSpaceFile, Option
 from mcprecond.cli.terminal import working
 from mcprecond.problems.files import columns, vector
-from mcprecond.problems.placing import placed
+from mcprecond.problems.placing import place_matrix
 
 #: Columns of a terminal below which `advise` shows less.
 NARROW = 60
@@ -114,11 +114,11 @@ def advise(
         b = None if rhs is None else backend.xp.asarray(vector(rhs))
         B = None if near_null_space is None else columns(near_null_space)
 
-        def told(what: str, done: int, total: int) -> None:
+        def tell(what: str, done: int, total: int) -> None:
             work.advance(f"{what}, {done} of {total} runs done", done, total)
 
         options = {"B": B, "block_size": block_size, "nullspace": null_space(nullspace), "quick": quick}
-        found = studies.advise(placed(A, backend), b, rtol=rtol, repeats=repeats, progress=told, **options)
+        found = studies.advise(place_matrix(A, backend), b, rtol=rtol, repeats=repeats, progress=tell, **options)
     if as_json:
         print(json.dumps(found.rows, indent=1))
     else:

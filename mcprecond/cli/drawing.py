@@ -12,9 +12,9 @@ from mcprecond.backends import get_backend
 from mcprecond.backends.arguments import one_of
 from mcprecond.cli.arguments import check_output, coloring_method, read, refuse_diagonal, symmetric
 from mcprecond.cli.parsing import File, Option
-from mcprecond.cli.solving import made
+from mcprecond.cli.solving import set_up
 from mcprecond.cli.terminal import working
-from mcprecond.studies.whole_files import written_whole
+from mcprecond.studies.whole_files import write_whole
 
 #: What `plot` can show.
 PICTURES = ("pattern", "levels", "convergence")
@@ -56,10 +56,10 @@ def plot(
                 work.update(f"solving with {name}")
                 if kind == "jacobi":
                     refuse_diagonal(A, file)
-                M, _ = made(A, kind, named, get_backend("cpu"))
+                M, _ = set_up(A, kind, named, get_backend("cpu"))
                 results[name] = mcprecond.pcg(A, b, rtol=1e-8, M=M)
             ax = plots.residual_history(results)
         ax.set_title(file.name)
-        with written_whole(output) as part:
+        with write_whole(output) as part:
             ax.figure.savefig(part, dpi=150, bbox_inches="tight", format=output.suffix[1:])
     print(output)

@@ -12,7 +12,7 @@ from mcprecond.cli import terminal
 from mcprecond.cli.arguments import backend_for
 from mcprecond.cli.parsing import AsJson, Option
 from mcprecond.cli.terminal import print_facts
-from mcprecond.problems.placing import placed
+from mcprecond.problems.placing import place_matrix
 from mcprecond.studies.surroundings import surroundings
 
 
@@ -38,7 +38,7 @@ def warmup(
         # A product by SciPy, whose rows are not sorted: that is checked and mended, which `problems` do not need.
         grid = scipy.sparse.diags_array([-1.0, -1, 4, -1, -1], offsets=[-30, -1, 0, 1, 30], shape=(900, 900)).tocsr()
         for A in (mcprecond.problems.laplacian((30, 30)), grid @ grid):
-            A = placed(A, backend)
+            A = place_matrix(A, backend)
             b = A @ backend.xp.ones(A.shape[0])
             for M in (None, mcprecond.MulticolorSGS(A), mcprecond.SmoothedAggregation(A)):
                 mcprecond.pcg(A, b, M=M)

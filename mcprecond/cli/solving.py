@@ -14,7 +14,7 @@ import mcprecond
 from mcprecond.backends import Backend, get_backend
 from mcprecond.backends.arguments import integer, one_of, real
 from mcprecond.backends.first_use import NUMBA, NVRTC
-from mcprecond.backends.inputs import shaped_vector
+from mcprecond.backends.inputs import shape_vector
 from mcprecond.cli.arguments import (
     backend_for,
     check_output,
@@ -29,9 +29,9 @@ from mcprecond.cli.parsing import AsJson, File, NearNullSpace, NullSpaceFile, Op
 from mcprecond.cli.terminal import print_facts, working
 from mcprecond.preconditioners.setup import admit
 from mcprecond.problems.files import columns, vector
-from mcprecond.problems.placing import placed
+from mcprecond.problems.placing import place_matrix
 from mcprecond.solvers.nullspace import null_space_basis
-from mcprecond.studies.advice import has_constant_null_space, projected
+from mcprecond.studies.advice import has_constant_null_space, project
 from mcprecond.typing import ColoringMethod
 
 SOLVERS = ("pcg", "bicgstab", "gmres")
@@ -65,7 +65,7 @@ def color(
     integer(recolor, "--recolor", 0)
     backend = backend_for(gpu)
     with working(f"reading {file}") as work:
-        A = placed(read(file), backend)
+        A = place_matrix(read(file), backend)
         before = compiling_seconds()
         for _ in range(2):
             work.update(f"coloring {A.shape[0]:,} rows by {method}")
@@ -130,7 +130,7 @@ def solve(
         n = matrix.shape[0]
         expected = np.random.default_rng(0).standard_normal(n) if rhs is None else None
         b = matrix @ expected if rhs is None else vector(rhs)
-        b = shaped_vector(b, n, get_backend("cpu"))
+        b = shape_vector(b, n, get_backend("cpu"))
         space = null_space(nullspace)
         if space is None and solver == "pcg" and has_constant_null_space(admit(matrix, finite=True)[0]):
             space = "constant"
@@ -138,9 +138,9 @@ def solve(
             raise ValueError(f"--nullspace needs --solver pcg, got {solver}")
         if preconditioner == "jacobi":
             refuse_diagonal(matrix, file)
-        A, b = placed(matrix, backend), backend.xp.asarray(b)
+        A, b = place_matrix(matrix, backend), backend.xp.asarray(b)
         B = None if near_null_space is None else columns(near_null_space)
-        make = partial(made, A, preconditioner, named, backend, block_size, B)
+        make = partial(set_up, A, preconditioner, named, backend, block_size, B)
         run = partial(
             getattr(mcprecond, solver), A, b, rtol=rtol, **({"nullspace": space} if space is not None else {})
         )
@@ -154,7 +154,7 @@ def solve(
             M, setup_seconds = make()
         started = shown = time.perf_counter()
 
-        def told(iterations: int, residual_norm: float) -> None:
+        def tell(iterations: int, residual_norm: float) -> None:
             nonlocal shown
             now = time.perf_counter()
             if iterations and now > shown + 0.1:
@@ -166,7 +166,7 @@ def solve(
                 work.advance(message, min(max(-math.log10(residual or 1.0), 0.0), digits), digits)
                 work.interrupted = f"after {iterations} iterations at a relative residual of {residual:.1e}; x is lost"
 
-        result = run(maxiter=maxiter, M=M, progress=told)
+        result = run(maxiter=maxiter, M=M, progress=tell)
     x = backend.to_host(result.x)
     if output is not None:
         write(output, x)
@@ -178,7 +178,7 @@ def solve(
     if expected is not None and n:
         if space is not None:
             basis = null_space_basis(space, admit(matrix, finite=True)[0])
-            x, expected = projected(x, basis), projected(expected, basis)
+            x, expected = project(x, basis), project(expected, basis)
         facts |= {"error": float(np.linalg.norm(x - expected) / np.linalg.norm(expected))}
     solve_seconds = result.setup_seconds + result.solve_seconds
     facts |= {"compile_seconds": compile_seconds, "setup_seconds": setup_seconds, "solve_seconds": solve_seconds}
@@ -199,7 +199,7 @@ def refuse_unfit(matrix: Any, file: Path, solver: str, preconditioner: str) -> N
         raise ValueError(f"--preconditioner auto needs --solver pcg, got {solver}; try --preconditioner ilu0")
 
 
-def made(
+def set_up(
     A: Any, preconditioner: str, coloring: ColoringMethod, backend: Backend, block_size: int = 1, B: Any = None
 ) -> tuple[Any, float]:
     """Return the preconditioner of A and the seconds that it took."""

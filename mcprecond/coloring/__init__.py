@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Literal, cast
 
-from mcprecond.backends.arguments import did_you_mean, flag, integer, shown
+from mcprecond.backends.arguments import describe, did_you_mean, flag, integer
 from mcprecond.backends.determinism import refuse_races
-from mcprecond.coloring.auto import chosen_for
+from mcprecond.coloring.auto import choose_method
 from mcprecond.coloring.balance import balance as balanced
-from mcprecond.coloring.coloring import Coloring, finished, user_coloring
+from mcprecond.coloring.coloring import Coloring, finish, user_coloring
 from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.recolor import recolor as recolored
 from mcprecond.coloring.registry import COLORINGS, Method
@@ -121,7 +121,7 @@ def color(
     array([0, 1, 2, 0, 1, 2], dtype=int32)
     """
     if not isinstance(method, str):
-        raise TypeError(f"method must be a string, a name in COLORINGS or 'auto', got {shown(method)}")
+        raise TypeError(f"method must be a string, a name in COLORINGS or 'auto', got {describe(method)}")
     if method != "auto" and method not in COLORINGS:
         choices = [*COLORINGS, "auto"]
         hint = did_you_mean(method, choices)
@@ -149,19 +149,19 @@ def color(
     if balance:
         refuse_races("balance=True races", "leave it out")
     graph = Graph.of(A)
-    chosen = chosen_for(graph, reach) if method == "auto" else method
+    chosen = choose_method(graph, reach) if method == "auto" else method
     if COLORINGS[chosen].finds_distance_two:
         options["distance"] = reach
     elif reach == 2:
-        graph, reach = graph.squared(), 1
+        graph, reach = graph.square(), 1
     colors, log = COLORINGS[chosen](graph, seed=seed, **options)
-    coloring = finished(colors, log, chosen, graph.backend)
+    coloring = finish(colors, log, chosen, graph.backend)
     if recolor:
         colors = recolored(graph, reach, coloring.colors, coloring.sizes, recolor)
-        coloring = finished(colors, log, chosen, graph.backend)
+        coloring = finish(colors, log, chosen, graph.backend)
     if balance:
         colors = balanced(graph, reach, coloring.colors, coloring.sizes)
-        coloring = finished(colors, log, chosen, graph.backend)
+        coloring = finish(colors, log, chosen, graph.backend)
     return coloring
 
 

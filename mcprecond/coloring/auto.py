@@ -50,7 +50,7 @@ PART = 512  # rows that a warp goes through
 CUDA_CONSTANTS = {"PART": PART}
 
 
-def chosen_for(graph: Graph, distance: int = 1) -> MethodName:
+def choose_method(graph: Graph, distance: int = 1) -> MethodName:
     """Return the method for a graph, a name in `COLORINGS`."""
     otherwise: MethodName = "ecl_gc" if distance == 1 else "jp"
     n, total = graph.n, int(graph.degrees.sum(dtype="int64"))

@@ -145,7 +145,7 @@ class Coloring:
         return f"<Coloring of {len(self.colors)} vertices in {self.n_colors} colors by {self.method}>"
 
 
-def finished(colors: Any, log: Any, method: str, backend: Backend) -> Coloring:
+def finish(colors: Any, log: Any, method: str, backend: Backend) -> Coloring:
     """Make a Coloring of non-negative colors and the log of rounds; numbers that no vertex has are squeezed out."""
     xp = backend.xp
     sizes, history = sizes_and_history(colors, log, backend)
@@ -196,7 +196,7 @@ def user_coloring(colors: Any, matrix: AdmittedMatrix) -> Coloring:
             f"coloring gives the neighbors {row} and {column} the same color {int(array[row])}; "
             "check it against A, or pass a method name"
         )
-    return finished(array, log_of([], backend), "user", backend)
+    return finish(array, log_of([], backend), "user", backend)
 
 
 def conflict(pattern: AdmittedMatrix | Graph, colors: Any) -> tuple[int, int] | None:

@@ -10,7 +10,7 @@ import numpy as np
 from mcprecond.backends import Backend, compile_part, compile_row
 from mcprecond.backends.kernels import INT32_LIMIT
 from mcprecond.backends.memory import available_bytes
-from mcprecond.matrix import admitted
+from mcprecond.matrix import admit_matrix
 
 UNCOLORED = -1  # instead of a color
 CUDA_CONSTANTS = {"UNCOLORED": UNCOLORED}
@@ -82,14 +82,14 @@ class Graph:
         Raises
         ------
         TypeError, ValueError
-            As `admitted`.
+            As `admit_matrix`.
         """
-        matrix = admitted(A)
+        matrix = admit_matrix(A)
         if not matrix.is_symmetric:
-            matrix = matrix.symmetrized()
+            matrix = matrix.symmetrize()
         return cls(matrix.indptr, matrix.indices, matrix.degrees, matrix.shape[0], matrix.max_degree, matrix.backend)
 
-    def squared(self) -> Graph:
+    def square(self) -> Graph:
         """The graph in which vertices with a common neighbor are neighbors, too.
 
         Raises

@@ -64,7 +64,7 @@ def in_sequence(graph: Graph, hubs: Any, sequence: Any | None) -> tuple[np.ndarr
     to_host = graph.backend.to_host
     order = np.arange(graph.n, dtype=np.int32) if sequence is None else to_host(sequence)
     colors, fronts = np.full(graph.n, UNCOLORED, np.int32), np.zeros(graph.n, np.int32)
-    first_fit(to_host(graph.indptr), to_host(graph.indices), _numbered(to_host(hubs)), order, colors, fronts)
+    first_fit(to_host(graph.indptr), to_host(graph.indices), _number_hubs(to_host(hubs)), order, colors, fronts)
     return colors, fronts
 
 
@@ -84,7 +84,7 @@ def colors_around_hubs(graph: Graph) -> tuple[Any, int]:
     hubs = hubs_of(graph)
     if hubs is None:
         return xp.empty(graph.n, np.int32), 0
-    indptr, indices, hub = to_host(graph.indptr), to_host(graph.indices), _numbered(to_host(hubs))
+    indptr, indices, hub = to_host(graph.indptr), to_host(graph.indices), _number_hubs(to_host(hubs))
     near = neighbors_of_hubs(indptr, indices, hub)
     sequence = near[np.argsort(-to_host(graph.degrees)[near], kind="stable")]
     colors, fronts = np.full(graph.n, UNCOLORED, np.int32), np.zeros(graph.n, np.int32)
@@ -98,11 +98,11 @@ def near_hubs(graph: Graph) -> Any | None:
     if hubs is None:
         return None
     to_host, near = graph.backend.to_host, np.zeros(graph.n, np.bool_)
-    near[neighbors_of_hubs(to_host(graph.indptr), to_host(graph.indices), _numbered(to_host(hubs)))] = True
+    near[neighbors_of_hubs(to_host(graph.indptr), to_host(graph.indices), _number_hubs(to_host(hubs)))] = True
     return graph.backend.xp.asarray(near)
 
 
-def _numbered(hubs: np.ndarray) -> np.ndarray:
+def _number_hubs(hubs: np.ndarray) -> np.ndarray:
     """The number of a hub among the hubs; -1 for all others."""
     return np.where(hubs, np.cumsum(hubs, dtype=np.int32) - 1, -1).astype(np.int32)
 
@@ -129,7 +129,7 @@ def place_of(key, keys):
 
 
 @compile_part
-def doubled(keys, words):
+def double_table(keys, words):
     """The same table with twice the places."""
     more_keys, more_words = np.full(2 * len(keys), EMPTY, np.int64), np.zeros(2 * len(keys), np.uint64)
     for i in range(len(keys)):
@@ -219,7 +219,7 @@ def first_fit(indptr, indices, hub, sequence, colors, fronts):
                 used += 1
             words[place] |= mask
             if 2 * used > len(keys):
-                keys, words = doubled(keys, words)
+                keys, words = double_table(keys, words)
             bit = WORD if smallest[h] == color else 0
             while bit == WORD:
                 word = smallest[h] // WORD

@@ -45,7 +45,7 @@ class Method:
     @cached_property
     def function(self) -> Callable[..., tuple[Any, Any]]:
         """Takes a Graph and keyword options and returns the colors, from 0, and the log of its rounds, from which
-        `finished` makes a Coloring.
+        `finish` makes a Coloring.
         """
         module, _, name = self.place.partition(":")
         found: Callable[..., tuple[Any, Any]] = getattr(import_module(f"mcprecond.coloring.{module}"), name)

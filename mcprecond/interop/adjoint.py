@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import Backend
-from mcprecond.backends.arguments import shown
+from mcprecond.backends.arguments import describe
 from mcprecond.solvers import PCG, pcg
 
 
@@ -84,4 +84,4 @@ def refuse_unfit(A: Any, b: Any, solver: Any) -> None:
         n = A.shape[0]
         raise ValueError(f"b must have shape ({n},) or ({n}, k) with k columns at least 1, got {tuple(b.shape)}")
     if not callable(solver):
-        raise TypeError(f"solver must be pcg, gmres, bicgstab or a function like these, got {shown(solver)}")
+        raise TypeError(f"solver must be pcg, gmres, bicgstab or a function like these, got {describe(solver)}")

@@ -10,7 +10,7 @@ import importlib
 from typing import Any, Literal
 
 from mcprecond.backends import backend_of, get_backend
-from mcprecond.backends.arguments import did_you_mean, shown
+from mcprecond.backends.arguments import describe, did_you_mean
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.typing import ArrayLibrary, LinearOperator
 
@@ -68,7 +68,9 @@ class DLPackOperator:
         if not hasattr(r, "__dlpack__"):
             if device == "gpu" and hasattr(r, "__cuda_array_interface__"):
                 return xp.asarray(r)
-            raise TypeError(f"r must speak DLPack, or the CUDA array interface where M is on the gpu, got {shown(r)}")
+            raise TypeError(
+                f"r must speak DLPack, or the CUDA array interface where M is on the gpu, got {describe(r)}"
+            )
         if backend_of(r).name != device:
             raise TypeError(f"r is on the {backend_of(r).name} and must be on the {device} like M; move one of them")
         return xp.from_dlpack(r)
@@ -117,12 +119,12 @@ def as_linear_operator(
     array([1., 1., 1.])
     """
     if not (hasattr(M, "matvec") and hasattr(M, "shape")):
-        raise TypeError(f"M must be a linear operator of SciPy or CuPy, got {shown(M)}")
+        raise TypeError(f"M must be a linear operator of SciPy or CuPy, got {describe(M)}")
     if isinstance(xp, str):
         if xp not in MODULES:
             hint = did_you_mean(xp, MODULES)
             raise ValueError(f"xp must be one of {', '.join(MODULES)}, or a module with from_dlpack, got {xp!r}{hint}")
         xp = importlib.import_module(MODULES[xp])
     if not hasattr(xp, "from_dlpack"):
-        raise TypeError(f"xp must be one of {', '.join(MODULES)}, or a module with from_dlpack, got {shown(xp)}")
+        raise TypeError(f"xp must be one of {', '.join(MODULES)}, or a module with from_dlpack, got {describe(xp)}")
     return DLPackOperator(M, xp)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mcprecond.backends.arguments import shown
+from mcprecond.backends.arguments import describe
 from mcprecond.matrix import PatternChangedError
 from mcprecond.typing import Matrix
 
@@ -75,5 +75,5 @@ def preconditioner(operator: Callable[..., Any], *args: Any, **kwargs: Any) -> U
     0
     """
     if not callable(operator):
-        raise TypeError(f"operator must be a class of preconditioners, got {shown(operator)}")
+        raise TypeError(f"operator must be a class of preconditioners, got {describe(operator)}")
     return UpdatedPreconditioner(lambda A: operator(A, *args, **kwargs))

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse
 
 from mcprecond.backends import get_backend
-from mcprecond.backends.arguments import shown
+from mcprecond.backends.arguments import describe
 from mcprecond.interop.adjoint import System, refuse_unfit
 from mcprecond.solvers import pcg
 
@@ -86,7 +86,7 @@ def solve(
     from jax.experimental.sparse import BCSR
 
     if not isinstance(A, BCSR) or A.n_batch or A.n_dense or A.shape[0] != A.shape[1]:
-        raise TypeError(f"A must be a square matrix of jax.experimental.sparse.BCSR, got {shown(A)}")
+        raise TypeError(f"A must be a square matrix of jax.experimental.sparse.BCSR, got {describe(A)}")
     if A.dtype not in (jnp.float32, jnp.float64):
         raise TypeError(f"A must hold float32 or float64 values, got {A.dtype}")
     b = jnp.asarray(b)
@@ -104,10 +104,10 @@ def solve(
             system = System(matrix, get_backend("cpu"), M, solver, rtol, maxiter)
             return (system.solve_adjoint if adjoint else system.solve)(right).reshape(right.shape)
 
-        def called(_: Any, right: Any) -> Any:
+        def call_host(_: Any, right: Any) -> Any:
             shape = jax.ShapeDtypeStruct(right.shape, right.dtype)
             return jax.pure_callback(solution, shape, values, columns, starts, right, vmap_method="sequential")
 
-        return called
+        return call_host
 
     return jax.lax.custom_linear_solve(product, b, by_the_host(False), by_the_host(True), symmetric=solver is pcg)

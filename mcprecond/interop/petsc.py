@@ -108,7 +108,7 @@ class Context:
             for prefix in prefixes:
                 text = PETSc.Options(prefix).getString(f"mcprecond_{name}", "")
                 if text:
-                    value = parsed(text, parameter.annotation, f"-{prefix}mcprecond_{name}")
+                    value = parse_option(text, parameter.annotation, f"-{prefix}mcprecond_{name}")
                     self.arguments = self.arguments | {name: value}
                     break
 
@@ -404,7 +404,7 @@ def as_aij(P: Any) -> Any:
         raise TypeError(f"P must be an assembled AIJ, BAIJ or SBAIJ matrix, got type {P.getType()!r}") from error
 
 
-def parsed(text: str, annotation: str, option: str) -> Any:
+def parse_option(text: str, annotation: str, option: str) -> Any:
     """The value of an option, as the constructor's parameter is annotated: a number, or else a string.
 
     Raises

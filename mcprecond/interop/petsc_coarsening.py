@@ -73,9 +73,9 @@ class Step:
         #: The global numbers of the coarse unknowns of other ranks.
         labels, self.numbers = self._labels_around(labels, count, first // k, b, k)
         total = count + len(self.numbers) // k
-        T = Tentative(labels, total, around.extended(T.Q), None, T.vanished)
+        T = Tentative(labels, total, around.extend(T.Q), None, T.vanished)
         self.interpolation = SmoothedInterpolation(
-            matrix, nodes, strong, T, around.extended(B), in_all=lambda entries: over(A, "sum", entries)
+            matrix, nodes, strong, T, around.extend(B), in_all=lambda entries: over(A, "sum", entries)
         )
         self.galerkin = Galerkin(nodes, self.interpolation)
         self._P: Share | None = None
@@ -85,7 +85,7 @@ class Step:
         """The aggregates of the nodes of the overlap, and the global numbers of unknowns of those of other ranks."""
         xp, n = self.around.backend.xp, len(labels)
         of_all = xp.where(labels >= 0, labels + float(first), -1.0)
-        theirs = self.around.backend.to_host(self.around.extended(xp.repeat(of_all, b)[:, None])[n * b :: b, 0])
+        theirs = self.around.backend.to_host(self.around.extend(xp.repeat(of_all, b)[:, None])[n * b :: b, 0])
         there, places = np.unique(theirs[theirs >= 0].astype(np.int64), return_inverse=True)
         beside = np.full(len(theirs), -1, np.int32)
         beside[theirs >= 0] = count + places

@@ -16,7 +16,7 @@ from mcprecond.interop.petsc_overlap import Rows, over
 from mcprecond.matrix import PatternChangedError, canonical_csr
 from mcprecond.multigrid.built import MAX_COARSE
 from mcprecond.multigrid.hierarchy import MOST_DENSE
-from mcprecond.multigrid.named_smoothers import SMOOTHERS, chosen_smoother
+from mcprecond.multigrid.named_smoothers import SMOOTHERS, choose_smoother
 from mcprecond.multigrid.polynomial import DEGREE
 from mcprecond.multigrid.setup import FALL
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
@@ -91,7 +91,7 @@ class Hierarchy:
         block_size = integer(block_size, "block_size", 1, LARGEST_BLOCK)
         theta = None if theta is None else real(theta, "theta", 0, 1)
         self.cycle = one_of(cycle, "cycle", CYCLES)
-        self.smoother = chosen_smoother(one_of(smoother, "smoother", SMOOTHERS), coloring)
+        self.smoother = choose_smoother(one_of(smoother, "smoother", SMOOTHERS), coloring)
         self.presweeps, self.postsweeps = integer(presweeps, "presweeps", 1), integer(postsweeps, "postsweeps", 1)
         self.symmetric = self.presweeps == self.postsweeps
         max_levels = integer(max_levels, "max_levels", 1)
@@ -113,7 +113,7 @@ class Hierarchy:
         B, self.pattern = backend.xp.asarray(np.ascontiguousarray(B.astype(rows.own.dtype))), rows.pattern
         self.first = rows.first
         self.mats, self.steps, self.block_sizes = [A], list[Step](), [block_size]
-        #: What is swept on each level: see `Rows.damped`.
+        #: What is swept on each level: see `Rows.damp`.
         self.swept: list[Any] = [self._swept(rows)]
         while self.mats[-1].getSize()[0] > max_coarse and len(self.mats) < max_levels:
             limit = None if theta is None else theta * FALL ** len(self.steps)
@@ -153,7 +153,7 @@ class Hierarchy:
         """What sweeps take for the rows of a level; None for polynomials, which take the matrix itself."""
         if self.smoother in POLYNOMIALS:
             return None
-        own = canonical_csr(rows.damped(), rows.own.indices, rows.own.indptr, rows.own.shape, self.backend)
+        own = canonical_csr(rows.damp(), rows.own.indices, rows.own.indptr, rows.own.shape, self.backend)
         if before is None:
             return matrix_of(rows.A, rows.A.getSizes(), own, None, rows.ghosts[:0], self.backend)
         set_values(before, own.data, None)

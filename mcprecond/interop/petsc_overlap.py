@@ -76,7 +76,7 @@ class Rows:
         """All that says where there are entries."""
         return [self.ghosts, self.own.indptr, self.own.indices, self.other.indptr, self.other.indices]
 
-    def damped(self) -> Any:
+    def damp(self) -> Any:
         """The values of `own` with half of the magnitudes of couplings to other ranks on the diagonal.
 
         If A is positive definite, sweeps over this block converge for A on any number of ranks: if M is the matrix of a
@@ -123,7 +123,7 @@ class Overlap:
         layer, parts = whole_nodes(xp.asarray(rows.ghosts), b, xp), []
         for _ in range(LAYERS):
             self.layers.append(self.backend.to_host(layer))
-            parts.append(fetched(rows.A, self.layers[-1]))
+            parts.append(fetch_rows(rows.A, self.layers[-1]))
             self.numbers = xp.concatenate((self.numbers, layer))
             columns = whole_nodes(xp.asarray(parts[-1][1]), b, xp)
             outside = columns[(columns < self.first) | (columns >= self.first + self.n)]
@@ -136,7 +136,7 @@ class Overlap:
         self._take(rows, values)
 
     def _find_pattern(self, rows: Rows, lengths: Any, column: Any) -> None:
-        """Where the entries of the whole matrix are, and which of the given ones goes where; see `fetched`."""
+        """Where the entries of the whole matrix are, and which of the given ones goes where; see `fetch_rows`."""
         xp, known = self.backend.xp, len(lengths)
         row = xp.searchsorted(xp.cumsum(lengths), xp.arange(len(column)), side="right")
         column = self._local(column)
@@ -174,7 +174,8 @@ class Overlap:
 
     def take(self, rows: Rows) -> None:
         """Take the values of these rows, in the same pattern. Collective."""
-        self._take(rows, None if self.alone else np.concatenate([fetched(rows.A, layer)[2] for layer in self.layers]))
+        values = None if self.alone else np.concatenate([fetch_rows(rows.A, layer)[2] for layer in self.layers])
+        self._take(rows, values)
 
     def _take(self, rows: Rows, fetched_values: Any) -> None:
         self.rows = rows
@@ -198,7 +199,7 @@ class Overlap:
         self._scatter = PETSc.Scatter().create(self._x, places, self._y, None)
         places.destroy()
 
-    def extended(self, values: Any) -> Any:
+    def extend(self, values: Any) -> Any:
         """An array with what each rank has for its unknowns, shape (n, m), and what others have behind. Collective."""
         if self.alone:
             return values
@@ -221,7 +222,7 @@ def whole_nodes(numbers: Any, b: int, xp: Any) -> Any:
     return (xp.unique(numbers.astype(np.int64) // b)[:, None] * b + xp.arange(b)).reshape(-1)
 
 
-def fetched(A: Any, numbers: Any) -> tuple[Any, Any, Any]:
+def fetch_rows(A: Any, numbers: Any) -> tuple[Any, Any, Any]:
     """The lengths, columns and values of rows of a matrix by their global numbers, which ascend. Collective."""
     from petsc4py import PETSc
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 
 from mcprecond.backends import Backend
-from mcprecond.backends.arguments import flag, integer, one_of, real, shown
+from mcprecond.backends.arguments import describe, flag, integer, one_of, real
 from mcprecond.multigrid import SmoothedAggregation, from_pyamg
 from mcprecond.multigrid.from_pyamg import PyAMGHierarchy
 from mcprecond.multigrid.hierarchy import Multigrid
@@ -256,18 +256,18 @@ def smoothed_aggregation_solver(
     """
     if symmetry not in ("hermitian", "symmetric"):
         raise ValueError(
-            f"symmetry must be 'hermitian' or 'symmetric', got {shown(symmetry)}; for other matrices let PyAMG build "
-            "the levels and convert them by from_pyamg, or use ILU0 with gmres or bicgstab"
+            f"symmetry must be 'hermitian' or 'symmetric', got {describe(symmetry)}; for other matrices let PyAMG "
+            "build the levels and convert them by from_pyamg, or use ILU0 with gmres or bicgstab"
         )
     left_out: list[str] = []
     of_pyamg = {"BH": BH, "improve_candidates": improve_candidates, "diagonal_dominance": diagonal_dominance or None}
-    left_out += [f"{name}={shown(value)}" for name, value in of_pyamg.items() if value is not None]
-    _known("aggregate", aggregate, ("standard",), (), left_out)
-    _known("smooth", smooth, ("jacobi",), (), left_out)
-    _known("coarse_solver", coarse_solver, DIRECT, (), left_out)
+    left_out += [f"{name}={describe(value)}" for name, value in of_pyamg.items() if value is not None]
+    _recognize("aggregate", aggregate, ("standard",), (), left_out)
+    _recognize("smooth", smooth, ("jacobi",), (), left_out)
+    _recognize("coarse_solver", coarse_solver, DIRECT, (), left_out)
     theta: float | None = 0.0
     if strength is not None:
-        theta = _known("strength", strength, ("symmetric",), ("theta",), left_out)[1].get("theta")
+        theta = _recognize("strength", strength, ("symmetric",), ("theta",), left_out)[1].get("theta")
     smoothing = _smoothing(presmoother, postsmoother, left_out)
     _warn_of(left_out)
     flag(keep, "keep")
@@ -333,8 +333,8 @@ def _smoothing(presmoother: Any, postsmoother: Any, left_out: list[str]) -> dict
     if presmoother is None and postsmoother is None:
         return {}
     of_pyamg = tuple(SMOOTHERS), ("sweep", "iterations"), left_out
-    before, of_before = _known("presmoother", presmoother, *of_pyamg)
-    after, of_after = _known("postsmoother", postsmoother, *of_pyamg)
+    before, of_before = _recognize("presmoother", presmoother, *of_pyamg)
+    after, of_after = _recognize("postsmoother", postsmoother, *of_pyamg)
     if before is None or after is None:
         return {}
     smoother = SMOOTHERS[before]
@@ -342,20 +342,20 @@ def _smoothing(presmoother: Any, postsmoother: Any, left_out: list[str]) -> dict
         directions = of_before.get("sweep", "forward"), of_after.get("sweep", "forward")
         smoother = {("forward", "backward"): "gauss_seidel", ("symmetric",) * 2: "sgs"}.get(directions, "")
     if not smoother or SMOOTHERS[after] != SMOOTHERS[before]:
-        left_out.append(f"presmoother={shown(presmoother)} with postsmoother={shown(postsmoother)}")
+        left_out.append(f"presmoother={describe(presmoother)} with postsmoother={describe(postsmoother)}")
         return {}
     sweeps = {"presweeps": of_before.get("iterations", 1), "postsweeps": of_after.get("iterations", 1)}
     return {"smoother": smoother} | sweeps
 
 
-def _known(
+def _recognize(
     argument: str, value: Any, names: tuple[str, ...], options: tuple[str, ...], left_out: list[str]
 ) -> tuple[str | None, dict[str, Any]]:
     """The name and the options in an argument of PyAMG's form; none where one is not among these, which is noted."""
     name, given = value if isinstance(value, tuple | list) and len(value) == 2 else (value, {})
     if name in names and isinstance(given, dict) and given.keys() <= {*options}:
         return name, given
-    left_out.append(f"{argument}={shown(value)}")
+    left_out.append(f"{argument}={describe(value)}")
     return None, {}
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from mcprecond.backends import backend_of
-from mcprecond.backends.arguments import shown
+from mcprecond.backends.arguments import describe
 from mcprecond.interop.adjoint import System, refuse_unfit
 from mcprecond.interop.streams import stream_at
 from mcprecond.solvers import pcg
@@ -102,7 +102,7 @@ def solve(
 
     for name, tensor in (("A", A), ("b", b)):
         if not isinstance(tensor, torch.Tensor):
-            raise TypeError(f"{name} must be a tensor of PyTorch, got {shown(tensor)}")
+            raise TypeError(f"{name} must be a tensor of PyTorch, got {describe(tensor)}")
     if A.layout != torch.sparse_csr:
         raise TypeError(f"A must be a tensor in CSR layout, got {A.layout}; try A.to_sparse_csr()")
     if A.dtype not in (torch.float32, torch.float64, torch.complex64, torch.complex128):

@@ -100,9 +100,9 @@ class Csr(Operator):
         xp = self._backend.xp
         rows = rows_of(self.indptr, self.indices, xp)
         places = xp.flatnonzero(rows == self.indices)
-        found = xp.zeros(self.rows, np.float64)
-        found[rows[places]] = abs(self.values[places])
-        return found
+        magnitudes = xp.zeros(self.rows, np.float64)
+        magnitudes[rows[places]] = abs(self.values[places])
+        return magnitudes
 
     def sizes_of(self, v: Any) -> Any:
         """For each row the sum of the magnitudes of the products that its product with a vector consists of."""

@@ -118,14 +118,14 @@ class Converted(Operator):
         return (self.shape[0], columns) if columns > 1 else (self.shape[0],)
 
     def enqueue(self, state: Any, x: Any, y: Any) -> None:
-        own, copies = state
+        inner_state, copies = state
         shape = self._shape(self._parts * (1 if x.ndim == 1 else x.shape[1]))
         x, y = (v.view(self._part).reshape(shape) for v in (x, y))
         if copies is None:
-            self.M.enqueue(own, x, y)
+            self.M.enqueue(inner_state, x, y)
             return
         copies[0][...] = x
-        self.M.enqueue(own, *copies)
+        self.M.enqueue(inner_state, *copies)
         y[...] = copies[1]
 
 

@@ -36,9 +36,9 @@ def total(v: Any, backend: Backend) -> Any:
     if v.dtype.kind == "c":
         return total(v.real, backend) + 1j * total(v.imag, backend)
     xp, v = backend.xp, v.astype(np.float64)
-    found, arrivals = xp.zeros(1 + BLOCKS), xp.zeros(1, np.uint32)
-    backend.kernels(KERNELS).add_up(min(len(v), BLOCKS * BLOCK), len(v), v, found[1:], arrivals, found)
-    return found[0]
+    result, arrivals = xp.zeros(1 + BLOCKS), xp.zeros(1, np.uint32)
+    backend.kernels(KERNELS).add_up(min(len(v), BLOCKS * BLOCK), len(v), v, result[1:], arrivals, result)
+    return result[0]
 
 
 def norm(v: Any, backend: Backend) -> Any:

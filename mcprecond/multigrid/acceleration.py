@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mcprecond.backends import Backend
-from mcprecond.backends.arguments import did_you_mean, shown
+from mcprecond.backends.arguments import describe, did_you_mean
 from mcprecond.solvers import SolveResult, bicgstab, gmres, pcg
 
 OURS: dict[str, Callable[..., Any]] = {"cg": pcg, "bicgstab": bicgstab, "gmres": gmres}
@@ -15,7 +15,7 @@ OURS: dict[str, Callable[..., Any]] = {"cg": pcg, "bicgstab": bicgstab, "gmres":
 METHODS = ("cg", "bicg", "bicgstab", "cgs", "gcrotmk", "gmres", "lgmres", "minres")
 
 
-def method_named(accel: Any, backend: Backend) -> Callable[..., Any]:
+def find_method(accel: Any, backend: Backend) -> Callable[..., Any]:
     """Return a Krylov method: `accel` itself if it is a function.
 
     Raises
@@ -27,7 +27,7 @@ def method_named(accel: Any, backend: Backend) -> Callable[..., Any]:
     if callable(accel):
         return accel
     if not isinstance(accel, str):
-        raise TypeError(f"accel must be a name or a function, got {shown(accel)}")
+        raise TypeError(f"accel must be a name or a function, got {describe(accel)}")
     known = [name for name in METHODS if name in OURS or hasattr(backend.linalg, name)]
     if accel not in known:
         hint = did_you_mean(accel, known)
@@ -35,7 +35,7 @@ def method_named(accel: Any, backend: Backend) -> Callable[..., Any]:
     return OURS[accel] if accel in OURS else getattr(backend.linalg, accel)
 
 
-def accelerated(
+def accelerate(
     accel: str | Callable[..., Any],
     A: Any,
     b: Any,
@@ -52,7 +52,7 @@ def accelerated(
     `residuals` is filled with the norms of b - A x: by PyAMG's methods themselves, from the result of ours, and in the
     callback of other methods. The callback of gmres gets the norm of the residual relative to that of b.
     """
-    method = method_named(accel, M.backend)
+    method = find_method(accel, M.backend)
     norm, taken = M.backend.xp.linalg.norm, parameters(method)
     options: dict[str, Any] = {"maxiter": maxiter, "M": M, "callback": callback}
     if method in OURS.values():

@@ -12,11 +12,11 @@ from mcprecond.backends.inputs import first_place
 from mcprecond.backends.updates import one_at_a_time
 from mcprecond.matrix import AdmittedMatrix, PatternChangedError
 from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Multigrid
-from mcprecond.multigrid.named_smoothers import known_smoother
+from mcprecond.multigrid.named_smoothers import check_smoother
 from mcprecond.multigrid.rehearsal import rehearse
 from mcprecond.multigrid.setup import Coarsening, Options, build_levels, update_levels
 from mcprecond.multigrid.strength import refuse_unsymmetric
-from mcprecond.multigrid.units import has_contrasts, inverse_roots, scaled, scales_of, unit_scales
+from mcprecond.multigrid.units import has_contrasts, inverse_roots, scale_matrix, scales_of, unit_scales
 from mcprecond.preconditioners.setup import admit, admit_values
 from mcprecond.typing import Matrix
 
@@ -43,7 +43,7 @@ class BuiltMultigrid(Multigrid):
     def _take_cycle(self, smoother: Any, presweeps: Any, postsweeps: Any, cycle: Any) -> None:
         """Check what a cycle is made of."""
         self.cycle = one_of(cycle, "cycle", CYCLES)
-        self.smoother = known_smoother(smoother)
+        self.smoother = check_smoother(smoother)
         self.presweeps, self.postsweeps = integer(presweeps, "presweeps", 0), integer(postsweeps, "postsweeps", 0)
         if self.presweeps + self.postsweeps == 0:
             raise ValueError("presweeps and postsweeps are both 0; a cycle has to smooth")
@@ -133,7 +133,7 @@ def options_for(
 
 def in_scales(matrix: AdmittedMatrix, scales: Any) -> AdmittedMatrix:
     """diag(s) A diag(s), or A itself where there are no scales."""
-    return matrix if scales is None else scaled(matrix, scales)
+    return matrix if scales is None else scale_matrix(matrix, scales)
 
 
 def refuse_unfit(matrix: AdmittedMatrix) -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mcprecond.backends import KernelSet, compile_inlined
-from mcprecond.backends.arguments import shown
+from mcprecond.backends.arguments import describe
 from mcprecond.backends.team.atomics import atomic_add
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.built import BuiltMultigrid
@@ -129,7 +129,7 @@ def fitting_multigrid(
             return M
         reason = "connections are strong for both of their points, or weak for both"
     else:
-        reason = "B is given" if B is not None else f"block_size is {shown(block_size)}"
+        reason = "B is given" if B is not None else f"block_size is {describe(block_size)}"
     M = SmoothedAggregation(A, B, block_size=block_size, device=device, **options)
     M.reason = reason
     return M

@@ -14,8 +14,8 @@ from mcprecond.linalg.dense import Dense
 from mcprecond.linalg.hermitian import is_hermitian
 from mcprecond.matrix import AdmittedMatrix, refuse_not_finite_entry
 from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Level, Multigrid, naming_level
-from mcprecond.multigrid.named_smoothers import known_smoother, new_smoother
-from mcprecond.multigrid.units import narrowed
+from mcprecond.multigrid.named_smoothers import check_smoother, new_smoother
+from mcprecond.multigrid.units import narrow_matrix
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 from mcprecond.preconditioners.setup import admit
 from mcprecond.typing import ColoringMethod, Cycle, Device, SmootherName, StoredDType
@@ -95,7 +95,7 @@ def from_pyamg(
     >>> info
     0
     """
-    known_smoother(smoother)
+    check_smoother(smoother)
     one_of(cycle, "cycle", CYCLES)
     presweeps, postsweeps = integer(presweeps, "presweeps", 0), integer(postsweeps, "postsweeps", 0)
     if presweeps + postsweeps == 0:
@@ -108,17 +108,17 @@ def from_pyamg(
     levels: list[Level] = []
     coarse = None
     for number, level in enumerate(theirs):
-        matrix = placed(level.A, f"A of level {number}", backend)
+        matrix = place_level(level.A, f"A of level {number}", backend)
         levels.append(ours := Level(matrix.csr, stored, stored))
         if number:
             finer, n, fine = theirs[number - 1], matrix.shape[0], levels[-2].A.shape[0]
-            P = placed_transfer(finer, "P", number - 1, (fine, n), matrix.dtype, backend)
-            R = placed_transfer(finer, "R", number - 1, (n, fine), matrix.dtype, backend)
+            P = place_transfer(finer, "P", number - 1, (fine, n), matrix.dtype, backend)
+            R = place_transfer(finer, "R", number - 1, (n, fine), matrix.dtype, backend)
         if number == len(theirs) - 1 and matrix.shape[0] <= MOST_DENSE:
             ours.dtype = matrix.dtype
             coarse = Dense(matrix.csr, backend, definite=False)
         else:
-            matrix = narrowed(matrix, stored, number, ADVICE)
+            matrix = narrow_matrix(matrix, stored, number, ADVICE)
             with naming_level(number):
                 ours.smoother = new_smoother(smoother, matrix, coloring, block_size_of(level.A))
         if number:
@@ -140,12 +140,12 @@ def block_size_of(A: Any) -> int:
     return int(rows) if rows == columns <= LARGEST_BLOCK else 1
 
 
-def placed(A: Any, name: str, backend: Backend) -> AdmittedMatrix:
+def place_level(A: Any, name: str, backend: Backend) -> AdmittedMatrix:
     """A level's matrix, admitted, on a device."""
     return admit(A, backend.name, name=name, finite=True)[0].canonical()
 
 
-def placed_transfer(
+def place_transfer(
     level: Any, attribute: str, number: int, shape: tuple[int, int], dtype: Any, backend: Backend
 ) -> Any:
     """A level's prolongator or restriction as a CSR matrix with sorted rows, on a device.

@@ -21,7 +21,7 @@ from mcprecond.multigrid.patterns import (
     matrix_of_blocks,
     product_pattern,
     take_row,
-    transposed_pattern,
+    transpose_pattern,
 )
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES UNKNOWNS CANDIDATES")
@@ -54,7 +54,7 @@ class Galerkin:
     def __init__(self, nodes: AdmittedMatrix, P: Interpolation) -> None:
         self.P, backend = P, nodes.backend
         b, k, count, dtype = P.b, P.k, P.count, P.csr.dtype
-        self.R_pattern, places = transposed_pattern(P.pattern, count, backend)
+        self.R_pattern, places = transpose_pattern(P.pattern, count, backend)
         self.places = places.astype(nodes.indptr.dtype)  # P has no more blocks than A
         self.pattern = product_pattern(self.R_pattern, P.AP_pattern, count, backend)
         self.R = matrix_of_blocks(self.R_pattern, k, b, nodes.shape[0], dtype, backend)

@@ -11,14 +11,14 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from mcprecond.backends import Backend
-from mcprecond.backends.arguments import flag, function, integer, one_of, real, shown
-from mcprecond.backends.inputs import refuse_not_finite, shaped_vector, vector
+from mcprecond.backends.arguments import describe, flag, function, integer, one_of, real
+from mcprecond.backends.inputs import refuse_not_finite, shape_vector, vector
 from mcprecond.linalg.csr import Csr, columns_of
 from mcprecond.linalg.dense import Dense
 from mcprecond.linalg.powers import exponent_of, times_power
 from mcprecond.linalg.vectors import KERNELS
 from mcprecond.matrix import diagonal_of
-from mcprecond.multigrid.acceleration import accelerated
+from mcprecond.multigrid.acceleration import accelerate
 from mcprecond.multigrid.galerkin import Galerkin
 from mcprecond.multigrid.interpolation import Interpolation
 from mcprecond.multigrid.smoothers import Smoother
@@ -494,7 +494,7 @@ class Multigrid(Preconditioner):
             )
         tol = 1e-5 if tol is None else real(tol, "tol", 0.0)
         if residuals is not None and not isinstance(residuals, list):
-            raise TypeError(f"residuals must be a list to be filled, got {shown(residuals)}")
+            raise TypeError(f"residuals must be a list to be filled, got {describe(residuals)}")
         with_info = False if return_info is None else flag(return_info, "return_info")
         M = self.aspreconditioner(cycle)
         if accel is None:
@@ -544,7 +544,7 @@ class Multigrid(Preconditioner):
         b = self._taken(b, "b")
         x0 = None if x0 is None else self._taken(x0, "x0")
         told = None if callback is None else lambda x: callback(self._given_back(x))
-        x, info = accelerated(
+        x, info = accelerate(
             accel,
             self.levels[0].A,
             b,
@@ -559,7 +559,7 @@ class Multigrid(Preconditioner):
 
     def _taken(self, v: Any, name: str) -> Any:
         """Check a vector of the user and move it to the device of the levels."""
-        found = shaped_vector(v, self.shape[0], self.origin, name)
+        found = shape_vector(v, self.shape[0], self.origin, name)
         refuse_not_finite(found, self.origin, name)
         return self.backend.xp.asarray(found)
 

@@ -14,12 +14,12 @@ from mcprecond.preconditioners.dilu import MulticolorDILU
 SMOOTHERS = ("auto", "gauss_seidel", "sgs", "dilu", "jacobi", "chebyshev")
 
 
-def known_smoother(smoother: Any) -> Any:
+def check_smoother(smoother: Any) -> Any:
     """Return a smoother's name, or a function that returns an operator for a matrix; refuse all else."""
     return smoother if callable(smoother) else one_of(smoother, "smoother", SMOOTHERS)
 
 
-def chosen_smoother(smoother: Any, coloring: Any) -> Any:
+def choose_smoother(smoother: Any, coloring: Any) -> Any:
     """Return the smoother that "auto" stands for, or the given one."""
     if smoother != "auto":
         return smoother
@@ -29,7 +29,7 @@ def chosen_smoother(smoother: Any, coloring: Any) -> Any:
 
 def is_polynomial(smoother: Any, coloring: Any) -> bool:
     """Whether the smoother is a polynomial; its vectors may have a wider dtype than the values that it reads."""
-    return chosen_smoother(smoother, coloring) in ("jacobi", "chebyshev")
+    return choose_smoother(smoother, coloring) in ("jacobi", "chebyshev")
 
 
 def new_smoother(smoother: Any, matrix: AdmittedMatrix, coloring: Any, block_size: int, dtype: Any = None) -> Smoother:
@@ -45,7 +45,7 @@ def new_smoother(smoother: Any, matrix: AdmittedMatrix, coloring: Any, block_siz
     dtype : dtype, optional
         Of the vectors, for a polynomial; that of the matrix by default.
     """
-    smoother = chosen_smoother(smoother, coloring)
+    smoother = choose_smoother(smoother, coloring)
     if is_polynomial(smoother, coloring):
         return Polynomial(matrix, 1 if smoother == "jacobi" else DEGREE, dtype)
     if smoother in ("gauss_seidel", "sgs"):

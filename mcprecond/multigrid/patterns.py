@@ -68,7 +68,7 @@ def product_pattern(left: Pattern, right: Pattern, width: int, backend: Backend)
     return indptr, columns
 
 
-def transposed_pattern(pattern: Pattern, width: int, backend: Backend) -> tuple[Pattern, Any]:
+def transpose_pattern(pattern: Pattern, width: int, backend: Backend) -> tuple[Pattern, Any]:
     """Return the pattern of the transpose, and where each of its entries is in the pattern itself.
 
     Entries in column `width` are none: they are behind the others, outside of all rows.
@@ -122,40 +122,40 @@ def matrix_of_blocks(pattern: Pattern, rows: int, columns: int, width: int, dtyp
 
 
 @compile_inlined
-def unite(v, indptr, members, list_indptr, lists, last_row, own, begin, room):
-    """Put the union of what the members of a row list into `own` from `begin` on; returns how many columns those are.
+def unite(v, indptr, members, list_indptr, lists, last_row, union, begin, room):
+    """Put the union of what the members of a row list into `union` from `begin` on; returns how many columns those are.
 
     They are sorted if there is room for them.
     """
-    place = begin
+    end = begin
     last_row[-1] = v  # column `width` is none
     for e in range(indptr[v], indptr[v + 1]):
         u = np.uint32(members[e])
         for p in range(np.uint64(list_indptr[u]), np.uint64(list_indptr[u + np.uint32(1)])):
             column = np.uint32(lists[p])
-            if place < room:
-                own[place] = column
-            place += last_row[column] != v
+            if end < room:
+                union[end] = column
+            end += last_row[column] != v
             last_row[column] = v
-    if place <= room:
-        sort_columns(v, last_row, own, begin, place)
-    return place - begin
+    if end <= room:
+        sort_columns(v, last_row, union, begin, end)
+    return end - begin
 
 
 @compile_inlined
-def sort_columns(v, last_row, own, begin, end):
+def sort_columns(v, last_row, columns, begin, end):
     """Sort the columns of row v; where they are close together, by going over all columns between them."""
     least, most = np.int32(len(last_row)), np.int32(0)
     for k in range(begin, end):
-        least, most = min(least, own[k]), max(most, own[k])
+        least, most = min(least, columns[k]), max(most, columns[k])
     if most - least < CLOSE * (end - begin):
-        place = begin
+        e = begin
         for column in range(least, most + 1):
-            if place < end:
-                own[place] = column
-            place += last_row[column] == v
+            if e < end:
+                columns[e] = column
+            e += last_row[column] == v
     else:
-        sort_in_place(own, begin, end)
+        sort_in_place(columns, begin, end)
 
 
 @compile_loop(grain=1)

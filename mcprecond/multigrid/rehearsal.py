@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mcprecond.backends import get_backend
-from mcprecond.backends.beside import compiled_beside, is_kept
+from mcprecond.backends.beside import compile_beside, is_kept
 from mcprecond.coloring.graph import Graph
 from mcprecond.linalg.csr import Csr
 from mcprecond.linalg.dense import Dense
@@ -22,7 +22,7 @@ from mcprecond.multigrid.interpolation import SmoothedInterpolation
 from mcprecond.multigrid.polynomial import DEGREE, Polynomial
 from mcprecond.multigrid.strength import Connections, symmetric_strength
 from mcprecond.multigrid.tentative import Tentative, fit_tentative
-from mcprecond.multigrid.units import narrowed
+from mcprecond.multigrid.units import narrow_matrix
 from mcprecond.preconditioners.setup import admit
 
 N = 60
@@ -32,7 +32,7 @@ N = 60
 def rehearse() -> None:
     """Compile all of it, once, unless it is kept."""
     if not is_kept(restrict_rows):
-        with compiled_beside(f"{__name__}:rehearse_products"):
+        with compile_beside(f"{__name__}:rehearse_products"):
             rehearse_others()
 
 
@@ -66,7 +66,7 @@ def rehearse_others() -> None:
 
 def rehearse_level(dtype: Any) -> None:
     """The smoother of a level with vectors of a dtype and a matrix of single precision."""
-    smoother, (b, x, r) = Polynomial(narrowed(_line(), np.float32, 0, ""), DEGREE, dtype), np.ones((3, N), dtype)
+    smoother, (b, x, r) = Polynomial(narrow_matrix(_line(), np.float32, 0, ""), DEGREE, dtype), np.ones((3, N), dtype)
     state = smoother.new_state()
     smoother.before(state, b, x, r, 1)
     smoother.after(state, b, x, 1)

@@ -27,7 +27,7 @@ from mcprecond.multigrid.patterns import longest_rows
 from mcprecond.multigrid.splitting import THETA, classical_strength, split
 from mcprecond.multigrid.strength import Connections, symmetric_strength
 from mcprecond.multigrid.tentative import fit_tentative
-from mcprecond.multigrid.units import NOT_DEFINITE, narrowed, refuse_indefinite, without_couplings
+from mcprecond.multigrid.units import NOT_DEFINITE, narrow_matrix, refuse_indefinite, without_couplings
 from mcprecond.storage.node_blocks import node_pattern
 from mcprecond.tuning.least_time import AutoColoring
 from mcprecond.typing import StrengthName
@@ -89,7 +89,7 @@ def build_levels(first: AdmittedMatrix, coarsen: Coarsening, how: Options) -> tu
             coarse = Dense(A.csr, backend, sizes=partial(sizes_without_couplings, first, levels))
             break
         if level.smoother is None:
-            values = narrowed(A, level.stored, number, NOT_DEFINITE)
+            values = narrow_matrix(A, level.stored, number, NOT_DEFINITE)
             with naming_level(number):
                 level.smoother = new_smoother(how.smoother, values, coloring, block_size, level.dtype)
         if level.galerkin is None:
@@ -182,7 +182,7 @@ def update_levels(levels: list[Level], coarse: Dense | None, first: AdmittedMatr
         if isinstance(level.smoother, ExactPoints):
             level.smoother.update(A)
         elif level.smoother is not None:
-            values = narrowed(A, level.stored, number, NOT_DEFINITE)
+            values = narrow_matrix(A, level.stored, number, NOT_DEFINITE)
             with naming_level(number):
                 level.smoother.update(values)
         if level.galerkin is not None:

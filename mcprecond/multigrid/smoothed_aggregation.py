@@ -15,7 +15,7 @@ from mcprecond.linalg.powers import times_power
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.built import BuiltMultigrid, admit_definite, options_for, refuse_unfit
 from mcprecond.multigrid.setup import STRENGTHS, Aggregation, update_candidates
-from mcprecond.multigrid.units import scaled_candidates
+from mcprecond.multigrid.units import scale_candidates
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 from mcprecond.tuning.least_time import ColoringArgument
 from mcprecond.typing import Cycle, Device, DeviceArray, HostArray, Matrix, SmootherName, StoredDType, StrengthName
@@ -137,7 +137,7 @@ class SmoothedAggregation(BuiltMultigrid):
     def _candidates(self, matrix: AdmittedMatrix) -> Any:
         """The near-null space of the scaled matrix."""
         B = near_null_space(None, matrix, self.block_size) if self._B is None else self._B
-        return scaled_candidates(B, self._scales) if self._is_extreme else B
+        return scale_candidates(B, self._scales) if self._is_extreme else B
 
     def _take_scales(self, matrix: AdmittedMatrix) -> None:
         update_candidates(self.levels, self._candidates(matrix), self.block_size, self.backend)

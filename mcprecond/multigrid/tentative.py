@@ -15,7 +15,7 @@ import numpy as np
 
 from mcprecond.backends import Backend, KernelSet, compile_row
 from mcprecond.linalg.csr import lanes_for
-from mcprecond.multigrid.patterns import Pattern, transposed_pattern
+from mcprecond.multigrid.patterns import Pattern, transpose_pattern
 
 KERNELS = KernelSet(__file__, "VALUE LANES")
 
@@ -60,7 +60,7 @@ def pattern_of(labels: Any, count: int, xp: Any) -> Pattern:
 def fit_tentative(labels: Any, count: int, B: Any, block_size: int, backend: Backend) -> Tentative:
     """Return T for some aggregates and candidates B of shape (n, k)."""
     xp, k = backend.xp, B.shape[1]
-    (offsets, members), _ = transposed_pattern(pattern_of(labels, count, xp), count, backend)
+    (offsets, members), _ = transpose_pattern(pattern_of(labels, count, xp), count, backend)
     Q, coarse, any_vanished = xp.zeros_like(B), xp.zeros((count * k, k), B.dtype), xp.zeros(1, np.int32)
     run = backend.kernels(KERNELS, VALUE=B.dtype, LANES=lanes_for(B.shape[0] / max(count, 1)))
     tiny = DEPENDENT[B.dtype.char.lower()]

@@ -76,14 +76,14 @@ def has_contrasts(matrix: AdmittedMatrix) -> bool:
     return len(diagonal) > 0 and bool(diagonal.max() / MOST_CONTRAST > diagonal.min())
 
 
-def scaled(matrix: AdmittedMatrix, scales: Any) -> AdmittedMatrix:
+def scale_matrix(matrix: AdmittedMatrix, scales: Any) -> AdmittedMatrix:
     """diag(s) A diag(s)."""
     csr = matrix.csr
     rows = rows_of(csr.indptr, csr.indices, matrix.backend.xp)
     return _with_values(matrix, (csr.data * scales[rows] * scales[csr.indices]).astype(csr.dtype))
 
 
-def scaled_candidates(B: Any, scales: Any) -> Any:
+def scale_candidates(B: Any, scales: Any) -> Any:
     """The near-null space of diag(s) A diag(s) for that of A, up to a factor."""
     least, most = (math.frexp(float(extreme))[1] for extreme in (scales.min(), scales.max()))
     return (B * (2.0 ** ((least + most) // 2) / scales)[:, None]).astype(B.dtype)
@@ -95,7 +95,7 @@ def _with_values(matrix: AdmittedMatrix, values: Any) -> AdmittedMatrix:
     return replace(matrix, csr=csr, largest=None, is_ours=True)
 
 
-def narrowed(matrix: AdmittedMatrix, dtype: Any, level: int, why_not: str) -> AdmittedMatrix:
+def narrow_matrix(matrix: AdmittedMatrix, dtype: Any, level: int, why_not: str) -> AdmittedMatrix:
     """Return the matrix of a level in another dtype, with zeros in place of entries that underflow there.
 
     Raises
@@ -111,17 +111,17 @@ def narrowed(matrix: AdmittedMatrix, dtype: Any, level: int, why_not: str) -> Ad
     parts, of_matrix = narrow.view(info.dtype), matrix.data.view(np.finfo(matrix.dtype).dtype)
     run = backend.kernels(KERNELS, VALUE=matrix.dtype, STORED=np.dtype(dtype))
     run.narrow_numbers(len(parts), of_matrix, float(info.tiny), float(info.max), parts, flaws)
-    kept, place = _with_values(matrix, narrow), None
+    kept, entry = _with_values(matrix, narrow), None
     vanished, overflowed = (int(flaw) for flaw in backend.to_host(flaws))
     if overflowed:
-        place = int(abs(of_matrix).argmax()) * len(narrow) // len(parts)
+        entry = int(abs(of_matrix).argmax()) * len(narrow) // len(parts)
     elif vanished and (row := first_place((kept.diagonal() == 0) & (matrix.diagonal() != 0), xp)) is not None:
-        place = int(diagonal_places(matrix.csr, xp.asarray([row]), xp)[0])
-    if place is None:
+        entry = int(diagonal_places(matrix.csr, xp.asarray([row]), xp)[0])
+    if entry is None:
         return kept
-    row, column = place_of(matrix.csr, place, matrix.backend)
+    row, column = place_of(matrix.csr, entry, matrix.backend)
     raise ValueError(
-        f"the matrix of level {level} holds {matrix.data[place].item():.3g} in row {row}, column {column}, which "
+        f"the matrix of level {level} holds {matrix.data[entry].item():.3g} in row {row}, column {column}, which "
         f"{np.dtype(dtype)} has no room for, {why_not}"
     )
 
@@ -138,17 +138,17 @@ def refuse_indefinite(coarse: AdmittedMatrix, R: Any, diagonal: Any, level: int,
     vector of the null space. Its entry becomes that of a row without couplings, so that there is hardly a correction.
     The same happens where the narrowest dtype of the hierarchy has no room for it.
     """
-    xp, own = coarse.backend.xp, coarse.diagonal().real
+    xp, pivots = coarse.backend.xp, coarse.diagonal().real
     rounding, least = CANCELED * float(np.finfo(coarse.dtype).eps), ROOM * float(np.finfo(narrowest).tiny)
-    if not len(own) or bool(own.min() > xp.maximum(rounding * diagonal.max(), least)):
+    if not len(pivots) or bool(pivots.min() > xp.maximum(rounding * diagonal.max(), least)):
         return
     uncoupled = without_couplings(R, diagonal, coarse.backend)
-    row = first_place(~(own >= -rounding * uncoupled), xp)
+    row = first_place(~(pivots >= -rounding * uncoupled), xp)
     if row is not None:
         raise ValueError(
-            f"the matrix of level {level} has {own[row].item():.3g} on the diagonal in row {row}, {NOT_DEFINITE}"
+            f"the matrix of level {level} has {pivots[row].item():.3g} on the diagonal in row {row}, {NOT_DEFINITE}"
         )
-    vanished = xp.flatnonzero((own <= rounding * uncoupled) | (own < least))
+    vanished = xp.flatnonzero((pivots <= rounding * uncoupled) | (pivots < least))
     coarse.data[diagonal_places(coarse.csr, vanished, xp)] = xp.maximum(uncoupled, least)[vanished]
 
 

@@ -36,7 +36,7 @@ from mcprecond.backends import KernelSet, backend_of, compile_loop, compile_part
 from mcprecond.backends.hashing import mix
 from mcprecond.backends.team.atomics import atomic_add
 from mcprecond.coloring import Coloring, coloring_of
-from mcprecond.matrix import AdmittedMatrix, admitted
+from mcprecond.matrix import AdmittedMatrix, admit_matrix
 
 KERNELS = KernelSet(__file__, "OFFSET LANES")
 
@@ -60,8 +60,8 @@ def swept_coloring(matrix: AdmittedMatrix, coloring: Any) -> Coloring:
     TypeError, ValueError
         As `coloring_of`.
     """
-    found = coloring_of(matrix, coloring)
-    return reordered(matrix, found) if isinstance(coloring, str) else found
+    checked = coloring_of(matrix, coloring)
+    return reorder(matrix, checked) if isinstance(coloring, str) else checked
 
 
 def in_best_order(A: Any, coloring: Coloring) -> Coloring:
@@ -108,7 +108,7 @@ def in_best_order(A: Any, coloring: Coloring) -> Coloring:
            [2, 0, 2, 0],
            [1, 3, 1, 3]], dtype=int32)
     """
-    matrix = admitted(A)
+    matrix = admit_matrix(A)
     backend, n = matrix.backend, matrix.shape[0]
     if not isinstance(coloring, Coloring):
         raise TypeError(f"coloring must be a Coloring, got {type(coloring).__name__}; color(A, ...) returns one")
@@ -118,18 +118,18 @@ def in_best_order(A: Any, coloring: Coloring) -> Coloring:
         raise ValueError(f"coloring must be of {n} vertices to match A, got {len(coloring.colors)}")
     if n and not 0 <= int(coloring.colors.min()) <= int(coloring.colors.max()) < coloring.n_colors:
         raise ValueError(f"coloring has colors outside of 0..{coloring.n_colors - 1}, which are those of its sizes")
-    return reordered(matrix, coloring)
+    return reorder(matrix, coloring)
 
 
-def reordered(matrix: AdmittedMatrix, coloring: Coloring) -> Coloring:
+def reorder(matrix: AdmittedMatrix, coloring: Coloring) -> Coloring:
     """`in_best_order` for a coloring that is known to be one of the matrix."""
     backend = matrix.backend
     if not 2 < coloring.n_colors <= MOST_COLORS:  # two are the same backwards
         return coloring
-    own = np.arange(coloring.n_colors)
+    given_order = np.arange(coloring.n_colors)
     order, share = best_order(couplings_of(matrix, coloring))
-    order = with_large_last(order if share <= WORTH_IT else own, coloring.sizes)
-    if (order == own).all():
+    order = with_large_last(order if share <= WORTH_IT else given_order, coloring.sizes)
+    if (order == given_order).all():
         return coloring
     numbers = np.empty(len(order), np.int32)
     numbers[order] = np.arange(len(order), dtype=np.int32)
@@ -164,9 +164,9 @@ def best_order(couplings: np.ndarray) -> tuple[np.ndarray, float]:
 @functools.cache
 def first_orders(n_colors: int) -> np.ndarray:
     """Where the search for the best order begins: in the order of the numbers, and in some random ones; a row each."""
-    own = np.arange(n_colors)
-    random = (np.argsort(mix.py_func(own, start), kind="stable") for start in range(1, STARTS))
-    return np.stack([own, *random])
+    given_order = np.arange(n_colors)
+    random = (np.argsort(mix.py_func(given_order, start), kind="stable") for start in range(1, STARTS))
+    return np.stack([given_order, *random])
 
 
 @compile_part
@@ -258,12 +258,12 @@ def count_couplings(samples, n, indptr, indices, colors, n_colors, table):
 def count_parts(first, end, samples, n, indptr, indices, colors, n_colors, table):
     """The parts of `count_couplings`."""
     for part in range(first, end):
-        own = np.zeros(n_colors * n_colors, np.int64)
+        counts = np.zeros(n_colors * n_colors, np.int64)
         for sample in range(part * samples // PARTS, (part + 1) * samples // PARTS):
             i = sample if samples == n else mix(sample, 0) % n
             each = (indptr[i + 1] - indptr[i]) // SAMPLED_ENTRIES + 1  # one for so many
             for k in range(indptr[i], indptr[i + 1], each):
                 if indices[k] != i:
-                    own[colors[i] * n_colors + colors[indices[k]]] += each
-        for place in range(len(own)):
-            atomic_add(table, place, own[place])
+                    counts[colors[i] * n_colors + colors[indices[k]]] += each
+        for place in range(len(counts)):
+            atomic_add(table, place, counts[place])

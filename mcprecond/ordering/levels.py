@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.coloring import Coloring, Graph
-from mcprecond.coloring.coloring import finished
+from mcprecond.coloring.coloring import finish
 from mcprecond.coloring.history import log_of
 from mcprecond.coloring.jp import colors_and_fronts
 
@@ -36,4 +36,4 @@ def levels_of(graph: Graph, sequence: Any | None) -> Any:
 
 def coloring_by_levels(graph: Graph, sequence: Any | None, method: str) -> Coloring:
     """Return the levels as a coloring."""
-    return finished(levels_of(graph, sequence), log_of([], graph.backend), method, graph.backend)
+    return finish(levels_of(graph, sequence), log_of([], graph.backend), method, graph.backend)

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mcprecond.backends import Backend
-from mcprecond.backends.inputs import promoted
-from mcprecond.backends.memory import shown_bytes
+from mcprecond.backends.inputs import promote
+from mcprecond.backends.memory import format_bytes
 from mcprecond.backends.updates import UpdateLock
 from mcprecond.linalg.operator import Operator
 from mcprecond.typing import DeviceArray, HostArray, Matrix
@@ -115,8 +115,8 @@ class Preconditioner(Operator, LinearOperator):
         """All but the workspaces, whose buffers and captured graphs belong to a stream of this process. What else a
         LinearOperator keeps, such as the module of its arrays, is found again.
         """
-        own = self.__dict__.items()
-        return {name: value for name, value in own if name != "_free" and not isinstance(value, types.ModuleType)}
+        items = self.__dict__.items()
+        return {name: value for name, value in items if name != "_free" and not isinstance(value, types.ModuleType)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -141,7 +141,7 @@ class Preconditioner(Operator, LinearOperator):
         where = f"on the {device}" if self._stays else f"on the {device} for vectors on the {self.origin.name}"
         n, width = self.shape
         first = f"{type(self).__name__} of {n} x {width}, {self.dtype}, {where}"
-        return f"<{first}\n {self._summary()}\n {shown_bytes(self.nbytes)}>"
+        return f"<{first}\n {self._summary()}\n {format_bytes(self.nbytes)}>"
 
     @abstractmethod
     def _summary(self) -> str:
@@ -308,7 +308,7 @@ class Preconditioner(Operator, LinearOperator):
             both = self._matmat(self.origin.xp.concatenate((R.real, R.imag), axis=1))
             return both[:, :count] + 1j * both[:, count:]
         R = xp.asarray(R)
-        wide = promoted(R.dtype, self.dtype)
+        wide = promote(R.dtype, self.dtype)
         scales = R.size > 0 and wide != self.narrowest
         if scales:  # numbers of each column may be out of range here, but not their ratios
             exponents = xp.frexp(abs(R).max(axis=0).astype(np.float64))[1] - 1

@@ -124,7 +124,7 @@ class MulticolorDILU(Factored):
         run = self.backend.kernels(
             KERNELS, OFFSET=offset, VALUE=blocks.dtype, STORED=blocks.lower.values.dtype, LANES=32, **blocks.macros
         )
-        shifts, found = xp.zeros(blocks.shape[0], blocks.dtype), xp.zeros(3, np.int32)
+        shifts, flags = xp.zeros(blocks.shape[0], blocks.dtype), xp.zeros(3, np.int32)
         triangles = [
             array for part in (blocks.lower, blocks.upper) for array in (part.indptr, part.columns, part.values)
         ]
@@ -132,7 +132,7 @@ class MulticolorDILU(Factored):
 
         def factorize(tiny: float, least: float, theta: float) -> tuple[Any, Any]:
             store_sentinel(self._pivots)
-            found.fill(0)
+            flags.fill(0)
             run.find_pivots(
                 *schedule,
                 *triangles,
@@ -145,9 +145,9 @@ class MulticolorDILU(Factored):
                 theta,
                 self._pivots,
                 shifts,
-                found,
+                flags,
             )
-            return self.backend.to_host(found), shifts
+            return self.backend.to_host(flags), shifts
 
         self._find_good_pivots(csr, factorize)
         xp.divide(1, self._pivots, out=self._dinv)
@@ -181,9 +181,9 @@ def find_pivots_of_rows(
         d, largest, subtracted = diagonal[i], abs(diagonal[i]), diagonal.dtype.type(0)
         for e in range(lower_indptr[i], lower_indptr[i + 1]):
             row = perm[lower_columns[e]]
-            place = lower_bound(indices, indptr[row], indptr[row + 1], perm[i])
-            if place < indptr[row + 1] and indices[place] == perm[i]:
-                subtracted += lower[e] / pivots[lower_columns[e]] * values[place]
+            across = lower_bound(indices, indptr[row], indptr[row + 1], perm[i])
+            if across < indptr[row + 1] and indices[across] == perm[i]:
+                subtracted += lower[e] / pivots[lower_columns[e]] * values[across]
             largest = max(largest, abs(lower[e]))
         for e in range(upper_indptr[i], upper_indptr[i + 1]):
             largest = max(largest, abs(upper[e]))

@@ -37,26 +37,26 @@ ENTRIES_AT_ONCE = 160  # of the rows that a warp works on: 5 for each thread
 MOST_SHARE = MOST_ENTRIES // 32  # of the entries of a row per thread
 
 
-def list_matches(run: Any, pieces: Any, patterns: Any, place: Any, found: Any, xp: Any) -> tuple[Any, Any]:
+def list_matches(run: Any, pieces: Any, patterns: Any, match_type: Any, flags: Any, xp: Any) -> tuple[Any, Any]:
     """Return where the matches of rows begin, and the matches.
 
-    See `find_matches`; `place` is the type that they are listed in.
+    See `find_matches`; `match_type` is the type that they are listed in.
     """
     lower_indptr, _, upper_indptr, _ = patterns
     n_lower = xp.diff(lower_indptr).astype(np.int64)
     length = n_lower + 1 + xp.diff(upper_indptr)
     counts = n_lower * length - n_lower * (n_lower + 1) // 2
-    listed = (length <= MOST_ENTRIES) & (counts * np.dtype(place).itemsize <= MOST_BYTES * length)
+    listed = (length <= MOST_ENTRIES) & (counts * np.dtype(match_type).itemsize <= MOST_BYTES * length)
     firsts = xp.zeros(len(lower_indptr), np.int64)
     xp.cumsum(counts * listed, out=firsts[1:])
-    matches = xp.empty(int(firsts[-1]), place)
-    run.find_matches(len(pieces) - 1, pieces, *patterns, firsts, matches, found)
+    matches = xp.empty(int(firsts[-1]), match_type)
+    run.find_matches(len(pieces) - 1, pieces, *patterns, firsts, matches, flags)
     return firsts, matches
 
 
-def list_nothing(run: Any, pieces: Any, patterns: Any, place: Any, found: Any, xp: Any) -> tuple[Any, Any]:
+def list_nothing(run: Any, pieces: Any, patterns: Any, match_type: Any, flags: Any, xp: Any) -> tuple[Any, Any]:
     """The same without any matches."""
-    return xp.zeros(len(patterns[0]), np.int64), xp.empty(0, place)
+    return xp.zeros(len(patterns[0]), np.int64), xp.empty(0, match_type)
 
 
 @compile_row
@@ -77,14 +77,14 @@ def gallop(indices, begin, end, column):
 
 
 @compile_inlined
-def next_common(place, end, indices, other, other_end, other_indices):
+def next_common(e, end, indices, other, other_end, other_indices):
     """The next places of two sorted stretches that hold the same; one of them is an end if there are none."""
-    while place < end and other < other_end and indices[place] != other_indices[other]:
-        if indices[place] < other_indices[other]:
-            place = gallop(indices, place + 1, end, other_indices[other])
+    while e < end and other < other_end and indices[e] != other_indices[other]:
+        if indices[e] < other_indices[other]:
+            e = gallop(indices, e + 1, end, other_indices[other])
         else:
-            other = gallop(other_indices, other + 1, other_end, indices[place])
-    return place, other
+            other = gallop(other_indices, other + 1, other_end, indices[e])
+    return e, other
 
 
 @KERNELS.per_item_driver
@@ -97,8 +97,8 @@ def find_matches(n_pieces, pieces, lower_indptr, lower_indices, upper_indptr, up
     triangles.
     """
     for i in range(pieces[n_pieces]):
-        place, begin_lower, n_lower = firsts[i], lower_indptr[i], lower_indptr[i + 1] - lower_indptr[i]
-        if firsts[i + 1] > place:
+        position, begin_lower, n_lower = firsts[i], lower_indptr[i], lower_indptr[i + 1] - lower_indptr[i]
+        if firsts[i + 1] > position:
             length = n_lower + 1 + upper_indptr[i + 1] - upper_indptr[i]
             behind = upper_indptr[i] - n_lower - 1
             for e in range(n_lower):
@@ -113,12 +113,12 @@ def find_matches(n_pieces, pieces, lower_indptr, lower_indices, upper_indptr, up
                     else:
                         column = upper_indices[behind + m]
                     other = gallop(upper_indices, other, end, column)
-                    matches[place] = -1
+                    matches[position] = -1
                     if other < end and upper_indices[other] == column:
-                        matches[place] = other - begin
+                        matches[position] = other - begin
                         if m != n_lower:
                             found[TRIANGLES] = 1
-                    place += 1
+                    position += 1
 
 
 @compile_row
@@ -127,35 +127,35 @@ def eliminate_listed(i, lower_indptr, lower_indices, lower, upper_indptr, upper,
     added = dinv.dtype.type(0)
     begin_lower, n_lower = lower_indptr[i], lower_indptr[i + 1] - lower_indptr[i]
     length = n_lower + 1 + upper_indptr[i + 1] - upper_indptr[i]
-    behind, place = upper_indptr[i] - n_lower - 1, firsts[i]
+    behind, position = upper_indptr[i] - n_lower - 1, firsts[i]
     none = 256**matches.itemsize - 1
     for e in range(n_lower):
         j = lower_indices[begin_lower + e]
         factor, other = theta * (lower[begin_lower + e] * dinv[j]), upper_indptr[j]
         for m in range(e + 1, length):
-            if matches[place] != none:
-                product = factor * upper[other + np.int64(matches[place])]
+            if matches[position] != none:
+                product = factor * upper[other + np.int64(matches[position])]
                 if m < n_lower:
                     lower[begin_lower + m] -= product
                 elif m > n_lower:
                     upper[behind + m] -= product
                 else:
                     added -= product
-            place += 1
+            position += 1
     return added
 
 
 @compile_row
-def subtract(place, end, indices, values, other, other_end, other_indices, other_values, factor):
+def subtract(e, end, indices, values, other, other_end, other_indices, other_values, factor):
     """Subtract `factor` times a sorted row from another where both have entries; how many these are."""
     changes = 0
     while True:
-        place, other = next_common(place, end, indices, other, other_end, other_indices)
-        if place >= end or other >= other_end:
+        e, other = next_common(e, end, indices, other, other_end, other_indices)
+        if e >= end or other >= other_end:
             return changes
-        values[place] -= factor * other_values[other]
+        values[e] -= factor * other_values[other]
         changes += 1
-        place += 1
+        e += 1
         other += 1
 
 

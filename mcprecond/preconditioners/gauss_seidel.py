@@ -178,11 +178,11 @@ class MulticolorGS(Colored):
     def enqueue(self, state: Chunks, r: Any, z: Any) -> None:
         """See `Operator`. The first sweep starts from zero, so it reads each triangle once at most."""
         omega = self.omega
-        for own, b, x in state.of(r, z):
+        for chunk, b, x in state.of(r, z):
             if self._substitutes:
-                own.substitution.solve(b, x, omega=omega, scale=omega * (2 - omega))
+                chunk.substitution.solve(b, x, omega=omega, scale=omega * (2 - omega))
             else:
-                own.relaxation.sweep(x, b, self.sweep, sweeps=self.sweeps, omega=omega, from_zero=True)
+                chunk.relaxation.sweep(x, b, self.sweep, sweeps=self.sweeps, omega=omega, from_zero=True)
 
     def smooth(self, x: Any, b: Any) -> Any:
         """Sweep on A x = b from a given x, forwards, backwards, or forwards and then backwards, `sweeps` times.
@@ -261,8 +261,8 @@ class MulticolorGS(Colored):
             with self.lend_state(x.shape[1] if x.ndim == 2 else 1) as state:
                 self.enqueue_sweep(x, b, direction, sweeps=sweeps, from_zero=from_zero, state=state)
             return
-        for own, *vectors in state.of(x, b):
-            own.relaxation.sweep(
+        for chunk, *vectors in state.of(x, b):
+            chunk.relaxation.sweep(
                 *vectors, direction or self.sweep, sweeps=sweeps, omega=self.omega, from_zero=from_zero
             )
 

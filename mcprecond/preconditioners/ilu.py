@@ -238,21 +238,21 @@ class ILU0(Factored):
             self._sorted_pattern(triangle) for triangle in (blocks.lower, blocks.upper)
         )
         longest = 1 + int(xp.diff(offsets[0] + offsets[1]).max()) if n else 1
-        place = np.min_scalar_type(longest - 1)  # which has room for a place in an upper part, and for NONE
+        match_type = np.min_scalar_type(longest - 1)  # which has room for a place in an upper part, and for NONE
         share = min(-(-longest * int(rows.max(initial=1)) // 32), MOST_SHARE)
         self._run = self.backend.kernels(
             KERNELS,
             OFFSET=offsets[0].dtype,
             VALUE=blocks.dtype,
             STORED=blocks.lower.values.dtype,
-            PLACE=place,
+            PLACE=match_type,
             SHARE=share,
             LANES=32,
         )
-        self._found = xp.zeros(3, np.int32)
+        self._flags = xp.zeros(3, np.int32)
         patterns = (offsets[0], lower, offsets[1], upper)
         listing = list_matches if self.backend.resident_warps else list_nothing
-        self._matches = listing(self._run, self._pieces, patterns, place, self._found, xp)
+        self._matches = listing(self._run, self._pieces, patterns, match_type, self._flags, xp)
         unlisted = (xp.diff(self._matches[0]) == 0) & (xp.diff(offsets[0]) > 0)
         self._rows: tuple[Any, Any] = (
             (lower, lower_places),
@@ -276,7 +276,7 @@ class ILU0(Factored):
             if not is_stored:  # the triangles of A: those of other factors are there
                 blocks.take(csr)
             is_stored = False
-            self._found[:TRIANGLES] = 0
+            self._flags[:TRIANGLES] = 0
             store_sentinel(self._dinv)
             self._run.factorize(
                 len(self._pieces) - 1,
@@ -291,11 +291,11 @@ class ILU0(Factored):
                 self._pivots,
                 self._dinv,
                 shifts,
-                self._found,
+                self._flags,
             )
-            found = self.backend.to_host(self._found)
-            self.is_dilu = not found[TRIANGLES]
-            return found, shifts
+            flags = self.backend.to_host(self._flags)
+            self.is_dilu = not flags[TRIANGLES]
+            return flags, shifts
 
         self._find_good_pivots(csr, factorize)
         blocks.pivots = self._pivots

@@ -79,21 +79,21 @@ class Factored(Colored):
         added to the pivots.
         """
         tiny = TINY * float(np.finfo(self.blocks.dtype).eps)
-        found, shifts = factorize(tiny, LEAST, 1.0)
+        flags, shifts = factorize(tiny, LEAST, 1.0)
         raises = self._pivot_rule != "shift"
-        if self._pivot_rule == "positive" and (found[LOW] or found[SHIFTED]) and self._may_be_shifted(csr, found):
+        if self._pivot_rule == "positive" and (flags[LOW] or flags[SHIFTED]) and self._may_be_shifted(csr, flags):
             # Where no pivot is low, one was tiny beside its row only: A is badly scaled.
-            if not found[LOW]:
-                found, shifts = factorize(0.0, LEAST, 1.0)
-            least = LEAST_OF_SHIFTED if found[TRIANGLES] else LEAST_OF_SHIFTED_DILU
+            if not flags[LOW]:
+                flags, shifts = factorize(0.0, LEAST, 1.0)
+            least = LEAST_OF_SHIFTED if flags[TRIANGLES] else LEAST_OF_SHIFTED_DILU
             for alpha in MANTEUFFEL:
-                if not found[LOW]:
+                if not flags[LOW]:
                     break
-                found, shifts = factorize(0.0, least, (1 + alpha) ** -2)
-            raises = bool(found[LOW])
-        self._judge_pivots(shifts if found[SHIFTED] else None, raises)
+                flags, shifts = factorize(0.0, least, (1 + alpha) ** -2)
+            raises = bool(flags[LOW])
+        self._judge_pivots(shifts if flags[SHIFTED] else None, raises)
 
-    def _may_be_shifted(self, csr: Any, found: Any) -> bool:
+    def _may_be_shifted(self, csr: Any, flags: Any) -> bool:
         """Whether A is symmetric, or Hermitian, with a positive diagonal, but no M-matrix with positive pivots.
 
         Those may be low: the pivots of the exact factors are even lower.
@@ -102,7 +102,7 @@ class Factored(Colored):
         if not bool((diagonal > 0).all()):
             return False
         no_other_is_positive = csr.dtype.kind != "c" and int(xp.count_nonzero(csr.data > 0)) == len(diagonal)
-        if no_other_is_positive and not found[SHIFTED] and bool((self._pivots > 0).all()):
+        if no_other_is_positive and not flags[SHIFTED] and bool((self._pivots > 0).all()):
             return False
         blocks = self.blocks
         matrix = AdmittedMatrix.computed(csr, self.backend, blocks.longest_row, is_symmetric=False)

@@ -14,11 +14,11 @@ from mcprecond.backends.arguments import one_of, stored_dtype
 from mcprecond.coloring import Coloring, Graph
 from mcprecond.coloring.orders import permutation
 from mcprecond.linalg.hermitian import is_hermitian
-from mcprecond.matrix import AdmittedMatrix, admitted, canonical_csr, csr_form, rows_of
+from mcprecond.matrix import AdmittedMatrix, admit_matrix, canonical_csr, csr_form, rows_of
 from mcprecond.ordering.color_order import swept_coloring
 from mcprecond.ordering.levels import coloring_by_levels
 from mcprecond.storage import ColorBlocks, NodeBlocks
-from mcprecond.tuning.least_time import Choice, chosen
+from mcprecond.tuning.least_time import Choice, choose_coloring
 
 ORDERINGS = ("auto", "color", "natural")
 
@@ -33,9 +33,9 @@ def admit(
     Raises
     ------
     TypeError, ValueError
-        As `admitted`; if `device` is no device, or A would have to leave the GPU.
+        As `admit_matrix`; if `device` is no device, or A would have to leave the GPU.
     """
-    matrix = admitted(A, name, floats=True, finite=finite)
+    matrix = admit_matrix(A, name, floats=True, finite=finite)
     origin = matrix.backend
     if device in (None, origin.name):
         return matrix, origin
@@ -57,7 +57,7 @@ def admit_values(A: Any, origin: Backend, backend: Backend) -> Any:
 
 def color_matrix(matrix: AdmittedMatrix, coloring: Any) -> tuple[Coloring, Choice | None]:
     """A -> coloring, its colors in the order of sweeps. Also return what "auto" has chosen, or None."""
-    method, choice = chosen(matrix, coloring)
+    method, choice = choose_coloring(matrix, coloring)
     if choice is not None and isinstance(method, Coloring):  # which needs no check
         return method, choice
     return swept_coloring(matrix, method), choice
@@ -74,7 +74,7 @@ def color_and_store(
     stored_dtype(dtype, A.dtype)  # is refused before the work of coloring
     matrix = A.canonical()
     if block_size > 1:
-        method, choice = chosen(matrix, coloring, block_size)
+        method, choice = choose_coloring(matrix, coloring, block_size)
         return NodeBlocks(matrix, method, block_size=block_size, dtype=dtype), choice
     colors, choice = color_matrix(matrix, coloring)
     return ColorBlocks(matrix, colors, dtype=dtype, divides=True), choice

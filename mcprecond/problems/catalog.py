@@ -12,7 +12,7 @@ from mcprecond.problems.circuit import circuit
 from mcprecond.problems.elasticity import elasticity
 from mcprecond.problems.fenl import fenl
 from mcprecond.problems.laplacian import laplacian
-from mcprecond.problems.placing import placed
+from mcprecond.problems.placing import place_matrix
 
 
 @dataclass(frozen=True)
@@ -138,4 +138,4 @@ def _elasticity(
 
 
 def _graph(call: str, rows: int, entries: int, make: Callable[[], Any]) -> CatalogEntry:
-    return CatalogEntry(f"graphs.{call}", rows, entries, _make=lambda device: placed(make(), get_backend(device)))
+    return CatalogEntry(f"graphs.{call}", rows, entries, _make=lambda device: place_matrix(make(), get_backend(device)))

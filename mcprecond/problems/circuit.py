@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from mcprecond.backends import get_backend
 from mcprecond.problems.graphs.simple import seed_of, size_of
-from mcprecond.problems.placing import placed
+from mcprecond.problems.placing import place_matrix
 
 #: Of the wires across, so many are missing: 5 % of all.
 MISSING = 0.1
@@ -76,7 +76,7 @@ def circuit(n: int, *, seed: int = 0, device: str = "cpu") -> Any:
     ground[pads] = _conductances(rng, len(pads))
     A = sp.csr_matrix(sp.diags(np.asarray(both.sum(axis=1)).ravel() + ground) - both)
     A.sum_duplicates()
-    return placed(A, backend)
+    return place_matrix(A, backend)
 
 
 def _conductances(rng: np.random.Generator, count: int) -> np.ndarray:

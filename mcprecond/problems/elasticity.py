@@ -17,7 +17,7 @@ from mcprecond.backends import compile_loop, compile_row, get_backend
 from mcprecond.backends.arguments import real
 from mcprecond.problems.graphs.grids import elasticity_pattern, in_stencil, neighbors_of
 from mcprecond.problems.graphs.simple import size_of
-from mcprecond.problems.placing import placed
+from mcprecond.problems.placing import place_matrix
 
 
 def elasticity(
@@ -76,10 +76,10 @@ def elasticity(
         raise ValueError(f"young must be a positive number, got {young}")
     if not -1 < poisson < 0.5:
         raise ValueError(f"poisson must lie between -1 and 1/2, got {poisson}")
-    return placed(assembled(n, elements, young, poisson, clamped=True), backend)
+    return place_matrix(assemble(n, elements, young, poisson, clamped=True), backend)
 
 
-def assembled(n: int, elements: str, young: float, poisson: float, *, clamped: bool) -> sp.csr_matrix:
+def assemble(n: int, elements: str, young: float, poisson: float, *, clamped: bool) -> sp.csr_matrix:
     """Return the matrix of `elasticity` on the host; not clamped, it is singular: rigid bodies move without a force."""
     A = elasticity_pattern(n, elements)
     K = _element_matrix(1 / (n - 1), elements, young, poisson)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import get_backend, offset_type
-from mcprecond.backends.arguments import shown
+from mcprecond.backends.arguments import describe
 from mcprecond.backends.inputs import vector
 from mcprecond.problems.assembly import KERNELS
 from mcprecond.problems.graphs.simple import size_of
@@ -83,11 +83,11 @@ class FENL:
         self.advection = _three_numbers(advection, "advection")
         self.conductivity = _three_numbers(conductivity, "conductivity")
         if min(self.conductivity) <= 0:
-            raise ValueError(f"conductivity must be positive in every direction, got {shown(conductivity)}")
+            raise ValueError(f"conductivity must be positive in every direction, got {describe(conductivity)}")
         self.profile = _three_numbers(profile, "profile", one_will_do=False)
         if _least_on_unit_interval(self.profile) <= 0:
             raise ValueError(
-                f"profile must be positive for all z from 0 to 1, which c0 + c1 z + c2 z² is not: {shown(profile)}"
+                f"profile must be positive for all z from 0 to 1, which c0 + c1 z + c2 z² is not: {describe(profile)}"
             )
         self.backend = get_backend(device)
         self._run = self.backend.kernels(KERNELS, OFFSET=offset_type((3 * self.n + 1) ** 3))
@@ -159,7 +159,7 @@ class FENL:
         TypeError, ValueError
             If T is on the other device, has another shape, or is not made of finite real numbers.
         """
-        return self._residual(self._checked(T))
+        return self._residual(self._check(T))
 
     def jacobian(self, T: Any) -> Any:
         """Return J_ij = ∫ k ∇φ_i·∇φ_j + 2 T φ_i φ_j + φ_i a·∇φ_j, with unit rows and zero columns at z = 0 and z = 1.
@@ -182,7 +182,7 @@ class FENL:
         TypeError, ValueError
             As `residual`.
         """
-        return self._jacobian(self._checked(T))
+        return self._jacobian(self._check(T))
 
     def solve(
         self,
@@ -286,7 +286,7 @@ class FENL:
         self._run.fill_indices(self.unknowns, m, indptr, indices)
         return indptr, indices.astype(dtype, copy=False)
 
-    def _checked(self, T: Any) -> Any:
+    def _check(self, T: Any) -> Any:
         return vector(T, self.unknowns, self.backend, np.float64, "T")
 
     def _residual(self, T: Any) -> Any:
@@ -380,7 +380,7 @@ def _three_numbers(value: Any, name: str, *, one_will_do: bool = True) -> tuple[
         a = np.array(np.nan)
     if a.shape not in (((), (3,)) if one_will_do else ((3,),)) or not np.isfinite(a).all():
         wanted = "a finite number or three of them" if one_will_do else "three finite numbers"
-        raise ValueError(f"{name} must be {wanted}, got {shown(value)}")
+        raise ValueError(f"{name} must be {wanted}, got {describe(value)}")
     x, y, z = np.broadcast_to(a, 3).tolist()
     return x, y, z
 

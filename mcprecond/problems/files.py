@@ -15,7 +15,7 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
-from mcprecond.backends.arguments import shown
+from mcprecond.backends.arguments import describe
 
 
 def matrix_market(path: str | PathLike[str]) -> sp.csr_matrix:
@@ -114,7 +114,7 @@ def canonical(A: sp.sparray) -> sp.csr_matrix:
 def _reading(path: str | PathLike[str], what: str) -> Iterator[IO[bytes]]:
     """Open a file. NumPy, SciPy, gzip and zipfile raise errors of a dozen kinds, which get its name."""
     if not isinstance(path, str | PathLike):
-        raise TypeError(f"path must be the name of a file, got {shown(path)}")
+        raise TypeError(f"path must be the name of a file, got {describe(path)}")
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder, not a file")

@@ -7,9 +7,9 @@ from typing import Any
 import scipy.sparse as sp
 
 from mcprecond.backends import get_backend
-from mcprecond.backends.arguments import shown
+from mcprecond.backends.arguments import describe
 from mcprecond.problems.files import canonical
-from mcprecond.problems.placing import placed
+from mcprecond.problems.placing import place_matrix
 
 
 def gallery(name: str, *args: Any, device: str = "cpu", **options: Any) -> Any:
@@ -59,7 +59,7 @@ def gallery(name: str, *args: Any, device: str = "cpu", **options: Any) -> Any:
     make = getattr(pyamg_gallery, name, None) if isinstance(name, str) and not name.startswith("_") else None
     if not callable(make):
         known = ", ".join(key for key, value in sorted(vars(pyamg_gallery).items()) if callable(value))
-        raise ValueError(f"PyAMG's gallery has no function {shown(name)}; it has {known}")
+        raise ValueError(f"PyAMG's gallery has no function {describe(name)}; it has {known}")
     found = make(*args, **options)
     if isinstance(found, dict):
         found = found.get("A")
@@ -67,4 +67,4 @@ def gallery(name: str, *args: Any, device: str = "cpu", **options: Any) -> Any:
         found = found[0]
     if not sp.issparse(found):
         raise ValueError(f"pyamg.gallery.{name} makes no sparse matrix but {type(found).__name__}")
-    return placed(canonical(found), backend)
+    return place_matrix(canonical(found), backend)

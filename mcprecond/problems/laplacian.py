@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from mcprecond.backends import get_backend
-from mcprecond.backends.arguments import integer, shown
+from mcprecond.backends.arguments import describe, integer
 from mcprecond.problems.graphs.grids import ALL_AROUND, ALONG_AXES, stencil
 from mcprecond.problems.graphs.simple import size_of
-from mcprecond.problems.placing import placed
+from mcprecond.problems.placing import place_matrix
 
 #: By the number of dimensions: the stencils with neighbors along the axes, and with all around.
 POINTS = {2: (5, 9), 3: (7, 27)}
@@ -58,13 +58,13 @@ def laplacian(shape: Sequence[int], *, points: int | None = None, device: str = 
     """
     backend = get_backend(device)
     if not isinstance(shape, Sequence) or isinstance(shape, str):
-        raise TypeError(f"shape must be two or three integers, got {shown(shape)}; for a square use (n, n)")
+        raise TypeError(f"shape must be two or three integers, got {describe(shape)}; for a square use (n, n)")
     if len(shape) not in POINTS:
-        raise ValueError(f"shape must have two or three numbers, got {shown(shape)}")
+        raise ValueError(f"shape must have two or three numbers, got {describe(shape)}")
     sizes = [size_of(size, "every number in shape", 1, len(shape)) for size in shape]
     few, many = POINTS[len(sizes)]
     points = few if points is None else integer(points, "points")
     if points not in (few, many):
         raise ValueError(f"points must be {few} or {many} in {len(sizes)} dimensions, got {points}")
     x, y, z = [*reversed(sizes), 1][:3]
-    return placed(stencil((x, y, z), ALL_AROUND if points == many else ALONG_AXES, points - 1.0, -1.0), backend)
+    return place_matrix(stencil((x, y, z), ALL_AROUND if points == many else ALONG_AXES, points - 1.0, -1.0), backend)

@@ -12,7 +12,7 @@ from mcprecond.backends import Backend
 INT32_LIMIT = 2**31
 
 
-def placed(A: sp.csr_matrix, backend: Backend) -> Any:
+def place_matrix(A: sp.csr_matrix, backend: Backend) -> Any:
     """Return the matrix as one of the backend: itself on the CPU, a copy on the GPU.
 
     Raises

@@ -17,7 +17,7 @@ from typing import Any
 
 import scipy.sparse as sp
 
-from mcprecond.backends.arguments import shown
+from mcprecond.backends.arguments import describe
 from mcprecond.problems.files import matrix_market
 
 URL = "https://suitesparse-collection-website.herokuapp.com/MM"
@@ -82,15 +82,15 @@ def suitesparse(
     """
     # No part may begin with a dot, so that the path stays inside of the folder.
     if not isinstance(name, str) or not re.fullmatch(r"[\w-][\w.+-]*/[\w-][\w.+-]*", name, re.ASCII):
-        raise ValueError(f"name must be 'Group/Name', such as 'AMD/G3_circuit', got {shown(name)}")
+        raise ValueError(f"name must be 'Group/Name', such as 'AMD/G3_circuit', got {describe(name)}")
     if not isinstance(url, str):
-        raise TypeError(f"url must be a string, got {shown(url)}")
+        raise TypeError(f"url must be a string, got {describe(url)}")
     if cache is not None and not isinstance(cache, str | os.PathLike):
-        raise TypeError(f"cache must be the path of a folder or None, got {shown(cache)}")
+        raise TypeError(f"cache must be the path of a folder or None, got {describe(cache)}")
     if sha256 is not None and not isinstance(sha256, str):
-        raise TypeError(f"sha256 must be a string or None, got {shown(sha256)}")
+        raise TypeError(f"sha256 must be a string or None, got {describe(sha256)}")
     if sha256 is not None and not re.fullmatch("[0-9a-fA-F]{64}", sha256):
-        raise ValueError(f"sha256 must have 64 hexadecimal digits, got {shown(sha256)}")
+        raise ValueError(f"sha256 must have 64 hexadecimal digits, got {describe(sha256)}")
     path = (default_cache() if cache is None else Path(cache)) / f"{name}.mtx"
     if path.is_file():
         _check_kept(path, sha256)

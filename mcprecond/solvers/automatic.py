@@ -22,7 +22,7 @@ from mcprecond.matrix import AdmittedMatrix
 from mcprecond.preconditioners import MulticolorSGS
 from mcprecond.solvers.iteration import Iteration
 from mcprecond.solvers.preconditioned import PreconditionedCG
-from mcprecond.solvers.result import Reason, SolveResult, Stage, merged
+from mcprecond.solvers.result import Reason, SolveResult, Stage, merge
 from mcprecond.tuning.cost_model import speeds_of
 from mcprecond.tuning.least_time import choose
 from mcprecond.tuning.stages import LEAST_ITERATIONS, Prediction, Progress, expected_rate, next_stage, predictions
@@ -53,7 +53,7 @@ class Stages:
         self._solvers = {first: self._solver_with(jacobi)}
         #: Of all solves so far: what the last one with each stage has shown.
         self._progress: dict[str, Progress] = {}
-        predicted = predicted_for(self._matrix)
+        predicted = predict_stages(self._matrix)
         self._predicted = {name: one for name, one in predicted.items() if name == first or name in BUILDERS}
 
     def run(
@@ -71,7 +71,7 @@ class Stages:
         preconditioner all of them have.
         """
         first = self._solvers[self._first]
-        b, x0, rtol, atol, maxiter = first.admitted_arguments(b, x0, rtol, atol, maxiter)
+        b, x0, rtol, atol, maxiter = first.admit_arguments(b, x0, rtol, atol, maxiter)
         limits = rtol, atol, maxiter
         if b.ndim == 1:
             return self._run_stages(b, x0, *limits, callback=callback, progress=progress)
@@ -125,7 +125,7 @@ class Stages:
                 following = stages[0].name
             if following is None or result.converged or done + result.iterations >= maxiter:
                 self._first, self._progress = name, known
-                return merged(results, stages, M=solver.M)
+                return merge(results, stages, M=solver.M)
             if result.reason is not Reason.NOT_FINITE:
                 x0 = result.x
             if self._build(following):
@@ -165,7 +165,7 @@ class Stages:
         return PreconditionedCG(self._matrix, M, **self._options)
 
 
-def predicted_for(matrix: AdmittedMatrix) -> dict[str, Prediction]:
+def predict_stages(matrix: AdmittedMatrix) -> dict[str, Prediction]:
     """What the preconditioners are predicted to take for a matrix."""
     n, entries, speeds = matrix.shape[0], matrix.indices.size, speeds_of(matrix.backend)
     n_colors = choose(matrix, 100, speeds).candidates[0].n_colors or entries / max(n, 1)

@@ -233,7 +233,7 @@ class ColumnsIteration(Iteration):
         self.begin_together()
 
 
-def joined(
+def join_columns(
     results: Sequence[SolveResult[Any]], backend: Backend, setup_seconds: float, solve_seconds: float
 ) -> ColumnsResult[Any]:
     """The results of all columns as one."""
@@ -280,10 +280,10 @@ def running(blocks):
 @compile_part
 def pattern(blocks, slot, v):
     """The pattern of a scalar, in the dtype of a vector."""
-    found = np.empty(ROWS_AT_ONCE * len(blocks), v.dtype)
-    for e in range(len(found)):
-        found[e] = v.dtype.type(scalars_of(blocks, e % len(blocks))[slot])
-    return found
+    repeated = np.empty(ROWS_AT_ONCE * len(blocks), v.dtype)
+    for e in range(len(repeated)):
+        repeated[e] = v.dtype.type(scalars_of(blocks, e % len(blocks))[slot])
+    return repeated
 
 
 @compile_part

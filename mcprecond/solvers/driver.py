@@ -178,12 +178,12 @@ def running_of(systems: Sequence[Iteration]) -> list[Iteration]:
 
 def end_for_causes(iteration: Iteration, causes: dict[Iteration, Reason | None]) -> None:
     """End the systems whose failure has a cause, unless they have just converged."""
-    found = [(system, reason) for system, reason in causes.items() if reason]
-    if found:
+    failed = [(system, reason) for system, reason in causes.items() if reason]
+    if failed:
         iteration.state = iteration.read_state()  # after those that have run ahead
-        iteration.stop([system for system, _ in found], EXHAUSTED)
+        iteration.stop([system for system, _ in failed], EXHAUSTED)
         iteration.find_residuals()
-    for system, reason in found:
+    for system, reason in failed:
         system.measure_residual()
         system.state = EXHAUSTED
         system.reason = Reason.CONVERGED if system.true_residual_norm <= system.limit else reason

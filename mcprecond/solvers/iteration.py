@@ -389,13 +389,13 @@ class Iteration:
 
     @cached_property
     def _one(self) -> Callable[[], None]:
-        return self._captured(1)
+        return self._capture(1)
 
     @cached_property
     def _several(self) -> Callable[[], None]:
-        return self._captured(self.bundle)
+        return self._capture(self.bundle)
 
-    def _captured(self, iterations: int) -> Callable[[], None]:
+    def _capture(self, iterations: int) -> Callable[[], None]:
         def run() -> None:
             for _ in range(iterations):
                 self._step()

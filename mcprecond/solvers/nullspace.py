@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import NUMBERS, Backend, KernelSet, backend_of, compile_loop
-from mcprecond.backends.arguments import shown
+from mcprecond.backends.arguments import describe
 from mcprecond.backends.cuda_source import BLOCK
 from mcprecond.backends.inputs import first_place
 from mcprecond.linalg.csr import columns_of, product_with
@@ -50,7 +50,7 @@ def null_space_basis(nullspace: Any, matrix: AdmittedMatrix) -> Any:
             raise ValueError(f"nullspace must be 'constant' or an array, got {nullspace!r}")
         given = xp.ones((n, 1), matrix.dtype)
     else:
-        given = admitted_vectors(nullspace, matrix)
+        given = admit_vectors(nullspace, matrix)
     basis = xp.ascontiguousarray(given.T.astype(wide))
     least = DEPENDENT * float(np.finfo(given.dtype if given.dtype.kind in "fc" else wide).eps)
     for j, v in enumerate(basis):
@@ -67,14 +67,14 @@ def null_space_basis(nullspace: Any, matrix: AdmittedMatrix) -> Any:
     return basis
 
 
-def admitted_vectors(nullspace: Any, matrix: AdmittedMatrix) -> Any:
+def admit_vectors(nullspace: Any, matrix: AdmittedMatrix) -> Any:
     """Return a user's vectors as an array of shape (n, k) on the device of a matrix."""
-    place, n = backend_of(nullspace), matrix.shape[0]
-    if place.name == "gpu" != matrix.backend.name:
+    origin, n = backend_of(nullspace), matrix.shape[0]
+    if origin.name == "gpu" != matrix.backend.name:
         raise TypeError("nullspace is on the gpu and must be on the cpu like A; move it with cupy.asnumpy(nullspace)")
-    array = place.xp.asarray(nullspace)
+    array = origin.xp.asarray(nullspace)
     if array.dtype.kind not in "fiubc":
-        raise TypeError(f"nullspace must be 'constant' or an array of numbers, got {shown(nullspace)}")
+        raise TypeError(f"nullspace must be 'constant' or an array of numbers, got {describe(nullspace)}")
     if array.dtype.kind == "c" and matrix.dtype.kind != "c":
         raise TypeError(f"nullspace holds {array.dtype} and A {matrix.dtype}; give real vectors, or A.astype(complex)")
     shape = array.shape
@@ -82,7 +82,7 @@ def admitted_vectors(nullspace: Any, matrix: AdmittedMatrix) -> Any:
         array = array[:, None]
     if array.ndim != 2 or array.shape[0] != n or not 1 <= array.shape[1] <= MOST:
         raise ValueError(f"nullspace must have shape ({n},) or ({n}, k) with k from 1 to {MOST}, got {shape}")
-    if first_place(~place.xp.isfinite(array).reshape(-1), place.xp) is not None:
+    if first_place(~origin.xp.isfinite(array).reshape(-1), origin.xp) is not None:
         raise ValueError("nullspace holds NaN or infinity; every value must be finite")
     zero = (array == 0).all(axis=0)
     if n and bool(zero.any()):

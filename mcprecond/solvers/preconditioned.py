@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends.arguments import one_of
-from mcprecond.backends.inputs import promoted, refuse_not_finite
+from mcprecond.backends.inputs import promote, refuse_not_finite
 from mcprecond.linalg.columns import MOST_COLUMNS
 from mcprecond.linalg.csr import Csr
 from mcprecond.linalg.hermitian import is_hermitian
@@ -17,11 +17,11 @@ from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import times_power
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.cg import ConjugateGradients
-from mcprecond.solvers.columns import ColumnsIteration, joined
+from mcprecond.solvers.columns import ColumnsIteration, join_columns
 from mcprecond.solvers.diagnosis import is_unsymmetric
 from mcprecond.solvers.iteration import Iteration
 from mcprecond.solvers.nullspace import Projected, ProjectedColumns, ProjectedConjugateGradients, null_space_basis
-from mcprecond.solvers.result import CAUSES, SUCCESSES, Reason, SolveResult, Stage, merged
+from mcprecond.solvers.result import CAUSES, SUCCESSES, Reason, SolveResult, Stage, merge
 from mcprecond.solvers.setup import columns_pay_one_by_one, eisenstat_iteration, eisenstat_obstacle
 from mcprecond.solvers.solver import Solver
 from mcprecond.typing import Form, NullSpace
@@ -71,7 +71,7 @@ class PreconditionedCG(Solver):
         """See `Solver`. Systems with several right-hand sides are solved one after the other in Eisenstat's form where
         that reads and writes fewer bytes.
         """
-        b = self._shaped(b, "b")
+        b = self._shape(b, "b")
         if b.ndim == 1 or any(hooks.values()) or not self._goes_one_by_one(b, x0):
             return self._run_together(b, x0, *limits, **hooks)
         refuse_not_finite(b, self._backend)
@@ -79,10 +79,10 @@ class PreconditionedCG(Solver):
         if guess is not None:
             refuse_not_finite(guess, self._backend, "x0")
         for column in range(b.shape[1]):
-            own = None if guess is None else guess[:, column].copy()
-            results.append(self._run_together(b[:, column].copy(), own, *limits))
+            column_guess = None if guess is None else guess[:, column].copy()
+            results.append(self._run_together(b[:, column].copy(), column_guess, *limits))
         setup, solve = (sum(getattr(result, f"{part}_seconds") for result in results) for part in ("setup", "solve"))
-        return joined(results, self._backend, setup, solve)
+        return join_columns(results, self._backend, setup, solve)
 
     def _run_together(
         self, b: Any, x0: Any, rtol: Any, atol: Any, maxiter: int | None, *, progress: Any = None, **hooks: Any
@@ -99,7 +99,7 @@ class PreconditionedCG(Solver):
         second = self._wide_solver(dtype).run(b, best, rtol, atol, left, progress=told, **hooks)
         stages = [*first.stages, Stage(str(dtype), second.iterations)]
         reason = Reason.CONVERGED_IN_DOUBLE if second.converged else second.reason
-        return merged([first, second], stages, reason=reason)
+        return merge([first, second], stages, reason=reason)
 
     def _wide_solver(self, dtype: np.dtype[Any]) -> PreconditionedCG:
         """The same method with all in one dtype, also what M stores."""
@@ -119,7 +119,7 @@ class PreconditionedCG(Solver):
 
     def _goes_one_by_one(self, b: Any, x0: Any) -> bool:
         """Whether Eisenstat's form, for one column after the other, fits and pays."""
-        dtype = promoted(self._A.dtype, b.dtype, getattr(x0, "dtype", b.dtype))
+        dtype = promote(self._A.dtype, b.dtype, getattr(x0, "dtype", b.dtype))
         if self._form != "auto" or self._incompatibility(dtype):
             return False
         return columns_pay_one_by_one(self._A, self._M, b.shape[1])
@@ -151,7 +151,7 @@ class PreconditionedCG(Solver):
         method = ProjectedConjugateGradients if self._is_projected else ConjugateGradients
         return method(A, self._backend, M, state)
 
-    def _projected(self, b: Any, iteration: Iteration) -> Any:
+    def _project_b(self, b: Any, iteration: Iteration) -> Any:
         return times_power(iteration.b, -iteration.shift, self._backend.xp) if self._is_projected else b
 
     def _incompatibility(self, dtype: Any = None) -> str | None:

@@ -139,8 +139,8 @@ class ReliableUpdates(Iteration):
         """Set the limit of the inner iteration and its residual."""
         inner = self.inner
         self._steps.set_limit(1, self.scalars, self._settings, inner.control, inner.scalars, inner.history)
-        own = (v.reshape(-1) for v in (inner.r, inner.b, inner.x))
-        self._steps.hand_over(*self._places, self.r, self._settings, *own)
+        vectors = (v.reshape(-1) for v in (inner.r, inner.b, inner.x))
+        self._steps.hand_over(*self._places, self.r, self._settings, *vectors)
 
     def _add_steps(self, x: Any) -> None:
         """Add what the inner iteration has found since the last update."""

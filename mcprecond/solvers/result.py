@@ -190,7 +190,7 @@ def worst(reasons: Sequence[Reason]) -> Reason:
     return max(reasons, key=list(Reason).index)
 
 
-def merged(results: Sequence[SolveResult[Any]], stages: Sequence[Stage], **changes: Any) -> SolveResult[Any]:
+def merge(results: Sequence[SolveResult[Any]], stages: Sequence[Stage], **changes: Any) -> SolveResult[Any]:
     """The results of the parts of a solve as one, with other changes to that of the last part."""
     return replace(
         results[-1],

@@ -18,7 +18,7 @@ from mcprecond.backends.arguments import single
 from mcprecond.linalg.csr import Csr, product_with
 from mcprecond.linalg.diagonal import Diagonal
 from mcprecond.linalg.operator import Operator, Scaled, operator_for
-from mcprecond.matrix import AdmittedMatrix, admitted, csr_form, with_floats
+from mcprecond.matrix import AdmittedMatrix, admit_matrix, csr_form, with_floats
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.eisenstat import EisenstatIteration, eisenstat_incompatibility
 from mcprecond.solvers.iteration import Iteration, near_exponent
@@ -81,7 +81,7 @@ def admit_preconditioner(M: Any, A: Any, backend: Backend) -> Any:
     if dense:
         M = sparse_form(M, "M", backend)
     if backend.sparse.issparse(M):
-        return admitted(M, "M", finite=True)
+        return admit_matrix(M, "M", finite=True)
     if not hasattr(M, "__matmul__"):
         raise TypeError(f"M must be a preconditioner, a sparse matrix or a LinearOperator, got {type(M).__name__}")
     return M
@@ -115,8 +115,8 @@ def eisenstat_obstacle(A: Any, M: Any, dtype: Any, narrows: bool) -> str | None:
     """Say why a system with A in CSR form cannot be solved in Eisenstat's form on vectors of a dtype; None if it can,
     provided that M was built from A. With `narrows` its steps may be in single precision where M is stored so.
     """
-    if found := eisenstat_incompatibility(A, M):
-        return found
+    if obstacle := eisenstat_incompatibility(A, M):
+        return obstacle
     stored = M.blocks.lower.values.dtype
     if stored == dtype == M.dtype or (narrows and stored == single(dtype)):
         return None

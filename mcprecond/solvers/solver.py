@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends.arguments import function, integer, tolerance
-from mcprecond.backends.inputs import promoted, shaped_columns, shaped_vector
+from mcprecond.backends.inputs import promote, shape_columns, shape_vector
 from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import exponent_of, power_times, times_power
-from mcprecond.matrix import AdmittedMatrix, admitted
+from mcprecond.matrix import AdmittedMatrix, admit_matrix
 from mcprecond.preconditioners import Preconditioner
-from mcprecond.solvers.columns import joined
+from mcprecond.solvers.columns import join_columns
 from mcprecond.solvers.diagnosis import does_not_fit, is_near_null_space, unsolvable_row
 from mcprecond.solvers.driver import choose_units, iterate, solution_of
 from mcprecond.solvers.iteration import Iteration
@@ -115,11 +115,11 @@ class Solver:
         """
         started, self.started = self.started or time.perf_counter(), 0.0
         backend = self._backend
-        b, guess, rtol, atol, maxiter = self.admitted_arguments(b, x0, rtol, atol, maxiter)
+        b, guess, rtol, atol, maxiter = self.admit_arguments(b, x0, rtol, atol, maxiter)
         operands = [self._A, b, *([] if guess is None else [guess])]
         if isinstance(self._M, AdmittedMatrix):
             operands.append(self._M)
-        dtype, columns = promoted(*(operand.dtype for operand in operands)), b.shape[1] if b.ndim == 2 else 1
+        dtype, columns = promote(*(operand.dtype for operand in operands)), b.shape[1] if b.ndim == 2 else 1
         key, iteration, stack, exponent_of_A = self._borrow(dtype, columns)
         iteration.load(b, guess)
         own_b, limits = [], []
@@ -127,7 +127,7 @@ class Solver:
             own_guess = system.part_of(guess)
             of_product = None if self.A_is_operator else partial(exponent_of_product, self.matrix, own_guess)
             norm, is_zero = choose_units(system, b, guess, exponent_of_A, backend, of_product)
-            own_b.append(self._projected(system.part_of(b), system))
+            own_b.append(self._project_b(system.part_of(b), system))
             if self.knows_zero and norm == 0 and not bool(own_b[-1].any()):
                 if b.ndim == 1:
                     self._free.setdefault(key, []).append((iteration, stack))
@@ -155,7 +155,7 @@ class Solver:
         self._free.setdefault(key, []).append((iteration, stack))
         seconds = ready - started, time.perf_counter() - ready
         if b.ndim == 2:
-            return joined(results, backend, *seconds)
+            return join_columns(results, backend, *seconds)
         return replace(results[0], setup_seconds=seconds[0], solve_seconds=seconds[1])
 
     def _result(self, system: Iteration, b: Any, limit: float, maxiter: int, *, may_go_on: bool) -> SolveResult[Any]:
@@ -183,23 +183,23 @@ class Solver:
     def _new_iteration(self, A: Operator, M: Operator | None, columns: int, stack: ExitStack) -> Iteration:
         """An iteration on vectors of the dtype of A; what its states need is closed with the stack."""
 
-    def admitted_arguments(
+    def admit_arguments(
         self, b: Any, x0: Any, rtol: Any, atol: Any, maxiter: Any
     ) -> tuple[Any, Any, float, float, int]:
         """Check what a solve gets: b and the initial guess as arrays, None for zero; the tolerances; the iterations."""
-        b = self._shaped(b, "b")
+        b = self._shape(b, "b")
         guess = self._guess(x0, b)
         rtol, atol = tolerance(rtol, "rtol"), tolerance(0.0 if atol is None else atol, "atol")
         maxiter = 10 * self.shape[0] if maxiter is None else min(integer(maxiter, "maxiter", 0), ENDLESS)
         return b, guess, rtol, atol, maxiter
 
-    def _shaped(self, v: Any, name: str) -> Any:
+    def _shape(self, v: Any, name: str) -> Any:
         """A vector, or several columns where that is possible, as the user passes them."""
         if self.most_columns == 1:
-            return shaped_vector(v, self.shape[0], self._backend, name)
-        return shaped_columns(v, self.shape[0], self.most_columns, self._backend, name)
+            return shape_vector(v, self.shape[0], self._backend, name)
+        return shape_columns(v, self.shape[0], self.most_columns, self._backend, name)
 
-    def _projected(self, b: Any, iteration: Iteration) -> Any:
+    def _project_b(self, b: Any, iteration: Iteration) -> Any:
         """The right-hand side in the caller's units as the iteration has it."""
         return b
 
@@ -212,8 +212,8 @@ class Solver:
                 raise ValueError(f"x0 must be an array or 'Mb', got {x0!r}")
             M = self._M.csr if isinstance(self._M, AdmittedMatrix) else self._M
             with np.errstate(all="ignore"):  # what overflows is refused as a guess
-                return b if M is None else self._shaped(M @ b, "M @ b")
-        guess = self._shaped(x0, "x0")
+                return b if M is None else self._shape(M @ b, "M @ b")
+        guess = self._shape(x0, "x0")
         if guess.shape != b.shape:
             raise ValueError(f"x0 must have shape {b.shape} like b, got {guess.shape}")
         return guess
@@ -221,7 +221,7 @@ class Solver:
     @cached_property
     def matrix(self) -> AdmittedMatrix:
         """A, admitted."""
-        return admitted(self._A, finite=True)
+        return admit_matrix(self._A, finite=True)
 
     def _borrow(self, dtype: np.dtype[Any], columns: int) -> tuple[tuple[Any, ...], Iteration, ExitStack, int]:
         """An iteration for vectors of a dtype and so many columns that nobody uses on this stream, made if there is

@@ -20,7 +20,7 @@ import numpy as np
 from mcprecond.backends.arguments import flag, stored_dtype
 from mcprecond.backends.updates import UpdateLock, one_at_a_time
 from mcprecond.coloring import Coloring
-from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admitted, csr_form
+from mcprecond.matrix import AdmittedMatrix, PatternChangedError, admit_matrix, csr_form
 from mcprecond.ordering.color_order import swept_coloring
 from mcprecond.storage import layouts
 from mcprecond.storage.diagnosis import first_other_row, refuse_singular, refuse_values
@@ -106,7 +106,7 @@ class ColorBlocks:
         dtype: StoredDType | None = None,
         divides: bool = False,
     ) -> None:
-        matrix = admitted(A, floats=True).canonical()
+        matrix = admit_matrix(A, floats=True).canonical()
         if not (isinstance(A, AdmittedMatrix) and isinstance(coloring, Coloring)):  # which is known to be one of A
             coloring = swept_coloring(matrix, coloring)
         self._store(matrix, matrix, coloring, dtype, flag(divides, "divides"))
@@ -143,11 +143,11 @@ class ColorBlocks:
         if backend.resident_warps and longest > SWEPT_PIECE and self.block_size == 1:
             slices, self._n_pieces = cut_long_rows(slices, lower.indptr, upper.indptr, backend)
         self.slices = slices
-        self.layout, columns = layouts.chosen(
+        self.layout, columns = layouts.choose_layout(
             slices, [lower[:2], upper[:2]], self.n_colors, is_sorted and self.block_size == 1, backend
         )
         self.lower, self.upper = (
-            Triangle(part.indptr, listed, self._new_values(len(part.columns), self._stored), self._placed(part, listed))
+            Triangle(part.indptr, listed, self._new_values(len(part.columns), self._stored), self._place(part, listed))
             for part, listed in zip((lower, upper), columns, strict=True)
         )
         self.diagonal, self.dinv = (self._new_values(n, self.dtype) for _ in range(2))
@@ -155,7 +155,7 @@ class ColorBlocks:
         self._exponent: int | None = None
         self._fingerprints = Fingerprints(backend, self._offset, self.dtype, ranges=self._narrows)
         self._expected = self._enqueue_fingerprint(matrix)
-        self._fingerprint = self._filled(matrix, self._expected)
+        self._fingerprint = self._fill(matrix, self._expected)
         refuse_values(self, matrix, self._fingerprint)
         self.is_halfway = False
 
@@ -171,11 +171,11 @@ class ColorBlocks:
             return self.coloring.permutation()
         return order[np.argsort(self.coloring.colors[order], kind="stable")].astype(np.int32)
 
-    def _placed(self, pattern: TrianglePattern, columns: Any) -> Any:
+    def _place(self, pattern: TrianglePattern, columns: Any) -> Any:
         """The sources of a triangle in the order of its layout."""
         if not self.backend.resident_warps:  # row by row, as they are
             return pattern.source
-        return self._interleaved(pattern.indptr, columns, pattern.source)
+        return self._interleave(pattern.indptr, columns, pattern.source)
 
     @property
     def n_slices(self) -> int:
@@ -266,7 +266,7 @@ class ColorBlocks:
         entries in the same places, by their fingerprints.
 
         A must be what `csr_form` returns, of the blocks' shape, dtype and device. If it is theirs, its pattern needs no
-        other check. If its pattern is another one, it is refused if `admitted` refuses it.
+        other check. If its pattern is another one, it is refused if `admit_matrix` refuses it.
         """
         of_A = self._enqueue_fingerprint(A)
 
@@ -274,8 +274,8 @@ class ColorBlocks:
 
         def are_those_of_A() -> bool:
             read, expected = self._fingerprints.read, self._fingerprint
-            _, found = self._matched(A, lambda csr: read(of_A if csr is A else self._enqueue_fingerprint(csr)))
-            return (found.pattern, found.all) == (expected.pattern, expected.all)
+            _, fingerprint = self._match(A, lambda csr: read(of_A if csr is A else self._enqueue_fingerprint(csr)))
+            return (fingerprint.pattern, fingerprint.all) == (expected.pattern, expected.all)
 
         return are_those_of_A
 
@@ -309,14 +309,14 @@ class ColorBlocks:
             )
         self._own_arrays()
         zeros = self._fingerprints.zeros
-        csr, found = self._matched(csr, lambda csr: self._filled(csr, self._enqueue_fingerprint(csr, zeros())))
-        if found.pattern != self._fingerprint.pattern:
+        csr, fingerprint = self._match(csr, lambda csr: self._fill(csr, self._enqueue_fingerprint(csr, zeros())))
+        if fingerprint.pattern != self._fingerprint.pattern:
             where = self._where_other(csr)
             raise PatternChangedError(
                 f"A has another pattern than before {where}; build a new object for a new pattern"
             )
-        refuse_values(self, csr, found)
-        self._fingerprint, self._exponent = found, None
+        refuse_values(self, csr, fingerprint)
+        self._fingerprint, self._exponent = fingerprint, None
         return csr
 
     def refuse_halfway(self) -> None:
@@ -377,30 +377,30 @@ class ColorBlocks:
 
     def by_rows(self, triangle: Triangle, entries: Any) -> Any:
         """Return what is stored for each entry of a triangle, such as its value, row by row."""
-        return self._interleaved(triangle.indptr, triangle.columns, entries, back=True)
+        return self._interleave(triangle.indptr, triangle.columns, entries, back=True)
 
     def columns_by_rows(self, triangle: Triangle) -> Any:
         """Return the column of each entry of a triangle, row by row."""
         entries = len(triangle.values)
         return self.layout.columns_by_rows(self.slices, triangle.indptr, triangle.columns, entries, self.backend)
 
-    def _interleaved(self, indptr: Any, columns: Any, entries: Any, back: bool = False) -> Any:
+    def _interleave(self, indptr: Any, columns: Any, entries: Any, back: bool = False) -> Any:
         result, macros = self.backend.xp.empty_like(entries), self.layout.macros
-        return layouts.interleaved(self.slices, indptr, columns, entries, result, self.backend, back, **macros)
+        return layouts.interleave_entries(self.slices, indptr, columns, entries, result, self.backend, back, **macros)
 
-    def _filled(self, csr: Any, found: Any) -> Fingerprint:
+    def _fill(self, csr: Any, words: Any) -> Fingerprint:
         """Take the values of a matrix if these are finite, can be stored, and are in the places expected, which the
         device decides by the fingerprint: so the host waits once, at the end.
         """
         before, self.is_halfway = self.is_halfway, True
-        self._fill_values(csr, found)
-        read = self._fingerprints.read(found)
+        self._fill_values(csr, words)
+        read = self._fingerprints.read(words)
         expected = self.__dict__.get("_fingerprint", read)
         # If the device has refused the new values, the blocks still hold the old ones.
         self.is_halfway = before or are_taken.py_func(expected, read, self._narrows)
         return read
 
-    def _fill_values(self, csr: Any, found: Any) -> None:
+    def _fill_values(self, csr: Any, words: Any) -> None:
         """Into the same arrays again: they may be part of a captured application."""
         lower, upper = ((part.indptr, part.columns, part.source, part.values) for part in (self.lower, self.upper))
         self._run.fetch_values(
@@ -416,19 +416,19 @@ class ColorBlocks:
             self.dinv,
             int(self._divides),
             self._expected,
-            found,
+            words,
         )
 
     def _where_other(self, csr: Any) -> str:
         """Say in which row the pattern of a canonical matrix differs from that of the blocks."""
         return f"in row {first_other_row(self, csr)}"
 
-    def _matched(self, csr: Any, taken: Callable[[Any], Fingerprint]) -> tuple[Any, Fingerprint]:
+    def _match(self, csr: Any, taken: Callable[[Any], Fingerprint]) -> tuple[Any, Fingerprint]:
         """Return csr, or its canonical form if the blocks need that to have the same pattern, and the fingerprint."""
-        found = taken(csr)
-        if found.pattern == self._fingerprint.pattern or (canonical := admitted(csr).canonical().csr) is csr:
-            return csr, found
+        fingerprint = taken(csr)
+        if fingerprint.pattern == self._fingerprint.pattern or (canonical := admit_matrix(csr).canonical().csr) is csr:
+            return csr, fingerprint
         return canonical, taken(canonical)
 
-    def _enqueue_fingerprint(self, csr: Any, found: Any = None) -> Any:
-        return self._fingerprints.enqueue(self.shape[0], *self.pattern_of(csr), csr.data, found)
+    def _enqueue_fingerprint(self, csr: Any, words: Any = None) -> Any:
+        return self._fingerprints.enqueue(self.shape[0], *self.pattern_of(csr), csr.data, words)

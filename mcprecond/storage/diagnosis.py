@@ -27,13 +27,13 @@ def refuse_singular(blocks: Any) -> NoReturn:
     raise ValueError(f"row {row} of A, divided by its diagonal entry, overflows in {blocks._stored}; scale A")
 
 
-def refuse_values(blocks: Any, A: Any, found: Fingerprint) -> None:
+def refuse_values(blocks: Any, A: Any, fingerprint: Fingerprint) -> None:
     """Raise ValueError, naming a row, if a value of A, whose pattern is that of the blocks, was not taken."""
-    if found.not_finite:
+    if fingerprint.not_finite:
         refuse_not_finite_entry(A.csr if isinstance(A, AdmittedMatrix) else A, blocks.backend)
     if not blocks._narrows:
         return
-    smallest, largest = found.magnitudes
+    smallest, largest = fingerprint.magnitudes
     least, most = (float(limit) for limit in (np.finfo(np.float32).tiny, np.finfo(np.float32).max))
     if largest > most or smallest < least:
         parts = A.data.view(np.float64)

@@ -82,13 +82,13 @@ class Fingerprints:
         self._run = backend.kernels(KERNELS, OFFSET=offset, VALUE=dtype)
         self._zeros: list[Any] = []
 
-    def enqueue(self, n: int, indptr: Any, indices: Any, values: Any, found: Any = None) -> Any:
-        """Launch the pass, and return the array into which it writes: `found`, which holds zeros, or a new one."""
-        found = self.backend.xp.zeros(len(Fingerprint._fields), np.int64) if found is None else found
-        self._run.fingerprint(indices.size, n, indptr, indices, values, found)
+    def enqueue(self, n: int, indptr: Any, indices: Any, values: Any, words: Any = None) -> Any:
+        """Launch the pass, and return the array into which it writes: `words`, which holds zeros, or a new one."""
+        words = self.backend.xp.zeros(len(Fingerprint._fields), np.int64) if words is None else words
+        self._run.fingerprint(indices.size, n, indptr, indices, values, words)
         if self._ranges:
-            self._run.find_range(indices.size, values, found)
-        return found
+            self._run.find_range(indices.size, values, words)
+        return words
 
     def zeros(self) -> Any:
         """Return zeros for an update: many by one fill, which takes as long as a launch.
@@ -99,9 +99,9 @@ class Fingerprints:
             self._zeros = list(self.backend.xp.zeros((UPDATES_PER_FILL, len(Fingerprint._fields)), np.int64))
         return self._zeros.pop()
 
-    def read(self, found: Any) -> Fingerprint:
+    def read(self, words: Any) -> Fingerprint:
         """Wait for the pass, and read what it has found."""
-        return Fingerprint(*self.backend.to_host(found).tolist())
+        return Fingerprint(*self.backend.to_host(words).tolist())
 
 
 @compile_row

@@ -18,7 +18,7 @@ from mcprecond.backends import KernelSet, compile_row
 from mcprecond.backends.arguments import integer
 from mcprecond.backends.sorting import lower_bound
 from mcprecond.coloring import Coloring
-from mcprecond.matrix import AdmittedMatrix, admitted
+from mcprecond.matrix import AdmittedMatrix, admit_matrix
 from mcprecond.ordering.color_order import swept_coloring
 from mcprecond.storage.color_blocks import ColorBlocks
 from mcprecond.storage.diagnosis import first_other_row
@@ -69,9 +69,9 @@ class NodeBlocks(ColorBlocks):
     """
 
     def __init__(self, A: Any, coloring: str | Coloring | Any = "auto", *, block_size: int, dtype: Any = None) -> None:
-        matrix = admitted(A, floats=True).canonical()
+        matrix = admit_matrix(A, floats=True).canonical()
         self.block_size = integer(block_size, "block_size", 2)
-        nodes = admitted(node_pattern(matrix, block_size))
+        nodes = admit_matrix(node_pattern(matrix, block_size))
         colors: Any = getattr(coloring, "colors", coloring)
         if np.shape(colors) == (matrix.shape[0],) != (nodes.shape[0],):
             raise ValueError(
@@ -99,7 +99,7 @@ class NodeBlocks(ColorBlocks):
             **macros,
         )
 
-    def _fill_values(self, csr: Any, found: Any) -> None:
+    def _fill_values(self, csr: Any, words: Any) -> None:
         lower, upper = ((part.indptr, part.columns, part.source, part.values) for part in (self.lower, self.upper))
         run = self._kernels(VALUE_KERNELS, SOURCE=self.lower.source.dtype, LANES=THREADS_PER_SLICE)
         run.fill_blocks(
@@ -114,9 +114,9 @@ class NodeBlocks(ColorBlocks):
             *self.pattern_of(csr),
             csr.data,
             self._expected,
-            found,
+            words,
         )
-        run.invert_diagonal(len(self.perm), self.diagonal, self.dinv, self._expected, found)
+        run.invert_diagonal(len(self.perm), self.diagonal, self.dinv, self._expected, words)
 
     def refuse_singular_diagonal(self) -> None:
         """Raise ValueError if a block of the diagonal is singular, naming the rows of the first such block."""
@@ -187,11 +187,11 @@ def opens_block(first_row, row, k, b, indptr, indices):
     if k > indptr[row] and indices[k - 1] >= begin:
         return False
     for other in range(first_row, row):
-        place = indptr[other] + (k - indptr[row])  # where it is if rows of a node have the same columns
-        if place < indptr[other + 1] and begin <= indices[place] < begin + b:
+        e = indptr[other] + (k - indptr[row])  # where it is if rows of a node have the same columns
+        if e < indptr[other + 1] and begin <= indices[e] < begin + b:
             return False
-        place = lower_bound(indices, indptr[other], indptr[other + 1], begin)
-        if place < indptr[other + 1] and indices[place] < begin + b:
+        e = lower_bound(indices, indptr[other], indptr[other + 1], begin)
+        if e < indptr[other + 1] and indices[e] < begin + b:
             return False
     return True
 
@@ -213,12 +213,12 @@ def list_blocks(first, end, indptr, indices, node_indptr, node_indices):
     """Their columns."""
     b = (len(indptr) - 1) // (len(node_indptr) - 1)
     for node in range(first, end):
-        place = node_indptr[node]
+        e = node_indptr[node]
         for row in range(b * node, b * (node + 1)):
             for k in range(indptr[row], indptr[row + 1]):
                 if opens_block(b * node, row, k, b, indptr, indices):
-                    node_indices[place] = indices[k] // b
-                    place += 1
+                    node_indices[e] = indices[k] // b
+                    e += 1
 
 
 @KERNELS.per_item_driver

@@ -145,15 +145,15 @@ def join(
 ):
     """Put lower, diagonal and upper back into one CSR matrix."""
     for i in range(first, end):
-        place = indptr[i]
+        e = indptr[i]
         for k in range(lower_indptr[i], lower_indptr[i + 1]):
-            indices[place] = lower_columns[k]
-            values[place] = lower[k]
-            place += 1
-        indices[place] = i
-        values[place] = diagonal[i]
-        place += 1
+            indices[e] = lower_columns[k]
+            values[e] = lower[k]
+            e += 1
+        indices[e] = i
+        values[e] = diagonal[i]
+        e += 1
         for k in range(upper_indptr[i], upper_indptr[i + 1]):
-            indices[place] = upper_columns[k]
-            values[place] = upper[k]
-            place += 1
+            indices[e] = upper_columns[k]
+            values[e] = upper[k]
+            e += 1

@@ -13,7 +13,7 @@ import numpy as np
 
 from mcprecond.backends import backend_of
 from mcprecond.backends.arguments import flag, function, integer, real
-from mcprecond.backends.inputs import refuse_not_finite, shaped_vector
+from mcprecond.backends.inputs import refuse_not_finite, shape_vector
 from mcprecond.backends.team import get_threads, set_threads
 from mcprecond.linalg.hermitian import is_hermitian
 from mcprecond.matrix import AdmittedMatrix
@@ -21,11 +21,11 @@ from mcprecond.multigrid.smoothed_aggregation import near_null_space
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 from mcprecond.preconditioners.setup import admit
 from mcprecond.solvers import gmres
-from mcprecond.solvers.automatic import predicted_for
+from mcprecond.solvers.automatic import predict_stages
 from mcprecond.solvers.nullspace import null_space_basis
 from mcprecond.studies.candidates import Candidate, Factors, candidates, general_candidates
 from mcprecond.studies.compare import System, finite, system_with
-from mcprecond.studies.measure import Timing, timed
+from mcprecond.studies.measure import Timing, time_calls
 from mcprecond.studies.table import Table
 from mcprecond.tuning.stages import OF_JACOBI, iterations_of_multigrid
 from mcprecond.typing import NullSpace
@@ -160,7 +160,7 @@ def advise(
     repeats = 1 if flag(quick, "quick") else repeats
     system, _ = system_with(matrix.csr, SEED, repeats)
     if b is not None:
-        b = shaped_vector(b, matrix.shape[0], matrix.backend)
+        b = shape_vector(b, matrix.shape[0], matrix.backend)
         refuse_not_finite(b, matrix.backend)
         system = system._replace(b=b)
     for_cg = is_hermitian(matrix)
@@ -168,7 +168,7 @@ def advise(
         if nullspace is None and has_constant_null_space(matrix):
             nullspace = "constant"
         if nullspace is not None:
-            system = system._replace(b=projected(system.b, null_space_basis(nullspace, matrix)))
+            system = system._replace(b=project(system.b, null_space_basis(nullspace, matrix)))
         tried = candidates(matrix.backend, B, block_size, nullspace)
     elif nullspace is not None:
         raise ValueError("nullspace needs a symmetric or Hermitian A; leave it out")
@@ -177,7 +177,7 @@ def advise(
     if quick:
         tried = [candidate for candidate in tried if candidate.method.rpartition(", ")[2] in QUICK]
     trials = contest(system, tried, rtol, repeats, function(progress, "progress"), tries_one_thread=not quick)
-    return Table(ranked(trials, predicted_seconds(matrix, trials, rtol) if for_cg else {}))
+    return Table(rank(trials, predict_seconds(matrix, trials, rtol) if for_cg else {}))
 
 
 def has_constant_null_space(matrix: AdmittedMatrix) -> bool:
@@ -187,7 +187,7 @@ def has_constant_null_space(matrix: AdmittedMatrix) -> bool:
     return bool((sums <= ROUNDING * np.finfo(matrix.dtype).eps * sizes).all())
 
 
-def projected(v: Any, basis: Any) -> Any:
+def project(v: Any, basis: Any) -> Any:
     """A vector less its parts in an orthonormal basis, taken off twice for what rounding has left."""
     for _ in range(2):
         v = v - (basis.conj() @ v) @ basis
@@ -247,17 +247,17 @@ class Trial:
                 M = None if self.candidate.build is None else self.candidate.build(system.A)
                 backend.synchronize()
                 ready = time.perf_counter()
-                x, iterations, reason = solved(system, self.candidate, M, rtol, most)
+                x, iterations, reason = solve_system(system, self.candidate, M, rtol, most)
                 backend.synchronize()
                 finished = time.perf_counter()
                 if not self.facts and M is not None:
-                    application = timed(lambda: M @ system.b, backend.synchronize, APPLICATIONS).median / system.product
-                    self.facts = {"application": application}
+                    application = time_calls(lambda: M @ system.b, backend.synchronize, APPLICATIONS)
+                    self.facts = {"application": application.median / system.product}
             norm = backend.xp.linalg.norm
             residual = float(norm(system.b - system.A @ x)) / (float(norm(system.b)) or 1.0)
         except Exception as error:  # other packages raise what they like, and the ranking goes on
             self.verified = False
-            refused = f"refused: {shown_error(error)}"
+            refused = f"refused: {describe_error(error)}"
             self.facts["reason"] = str(error) if isinstance(error, TakesTooLong) else refused[:LONGEST_REASON]
             return
         self.setups.append(ready - started)
@@ -274,7 +274,7 @@ class TakesTooLong(Exception):
     """A solve takes much longer than the fastest one."""
 
 
-def solved(system: System, candidate: Candidate, M: Any, rtol: float, most: float) -> tuple[Any, int, str]:
+def solve_system(system: System, candidate: Candidate, M: Any, rtol: float, most: float) -> tuple[Any, int, str]:
     """The solution, by a Krylov method or a direct solver, iterations and reason.
 
     Raises
@@ -302,7 +302,7 @@ def solved(system: System, candidate: Candidate, M: Any, rtol: float, most: floa
     return result.x, result.iterations, CONVERGED if result.converged else result.reason.name.lower()
 
 
-def shown_error(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """The first line of an error."""
     first = next(iter(str(error).strip().splitlines()), "")
     return " ".join(f"{type(error).__name__}: {first}".split())
@@ -374,7 +374,7 @@ def contest(
     return trials
 
 
-def ranked(trials: list[Trial], predicted: dict[str, float]) -> list[dict[str, Any]]:
+def rank(trials: list[Trial], predicted: dict[str, float]) -> list[dict[str, Any]]:
     """The rows of `advise`."""
     good = sorted((trial for trial in trials if trial.verified), key=lambda trial: trial.total.median)
     decided = [trial.total.exceeds(good[0].total) for trial in good[1:]]
@@ -402,7 +402,7 @@ def preference(trial: Trial) -> tuple[Any, ...]:
     return not is_default, trial.threads == 1, trial.facts["iterations"], trial.candidate.method
 
 
-def predicted_seconds(matrix: AdmittedMatrix, trials: list[Trial], rtol: float) -> dict[str, float]:
+def predict_seconds(matrix: AdmittedMatrix, trials: list[Trial], rtol: float) -> dict[str, float]:
     """What ``pcg(A, b, M="auto")`` predicts for solves, of which it knows how many iterations Jacobi takes."""
     taken = {trial.candidate.method: trial.facts["iterations"] for trial in trials if trial.verified}
     iterations: dict[str, float] = {name: taken[name] for name in ("none", "Jacobi") if name in taken}
@@ -410,5 +410,5 @@ def predicted_seconds(matrix: AdmittedMatrix, trials: list[Trial], rtol: float) 
         iterations["multigrid"] = iterations_of_multigrid(-math.log10(min(rtol, 1.0)))
     if "Jacobi" in taken:
         iterations["SGS"] = OF_JACOBI * taken["Jacobi"]
-    predictions = predicted_for(matrix)
+    predictions = predict_stages(matrix)
     return {name: predictions[name].setup + count * predictions[name].iteration for name, count in iterations.items()}

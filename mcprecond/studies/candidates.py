@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mcprecond.backends import Backend, backend_of, get_backend
-from mcprecond.backends.memory import available_bytes, shown_bytes
+from mcprecond.backends.memory import available_bytes, format_bytes
 from mcprecond.multigrid import SmoothedAggregation, from_pyamg
 from mcprecond.preconditioners import ILU0, MulticolorDILU, MulticolorGS, MulticolorSGS
 from mcprecond.solvers import bicgstab, gmres, pcg
@@ -312,7 +312,7 @@ def _refuse_much_work(A: sp.csr_matrix) -> None:
         most = f"more than {MOST_OPERATIONS:.0g} are not tried"
         raise MemoryError(f"its factor is predicted to take {operations:.1g} operations; {most}")
     if memory > available_bytes(get_backend("cpu")):
-        raise MemoryError(f"its factor is predicted to take {shown_bytes(memory)}, which are not there")
+        raise MemoryError(f"its factor is predicted to take {format_bytes(memory)}, which are not there")
 
 
 def _cudss(A: Any) -> Factors:

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from mcprecond.backends import backend_of
-from mcprecond.backends.arguments import function, integer, labeled, names, real, shown
+from mcprecond.backends.arguments import describe, function, integer, mapping, names, real
 from mcprecond.coloring import Coloring, Graph, color, coloring_of
 from mcprecond.preconditioners.setup import admit
 from mcprecond.solvers import SolveResult, pcg
-from mcprecond.studies.measure import Timing, peak_bytes, timed
+from mcprecond.studies.measure import Timing, peak_bytes, time_calls
 from mcprecond.studies.table import Record, Table
 from mcprecond.typing import ColoringMethod
 
@@ -41,8 +41,8 @@ class Call(NamedTuple):
             return cls(call, f"{call.__module__}.{getattr(call, '__qualname__', repr(call))}")
         if not isinstance(call, tuple | list) or len(call) != 2 or not isinstance(call[0], str):
             wanted = "a name and a dict of options, or a function,"
-            raise TypeError(f"methods must give {wanted} for each label, got {shown(call)}")
-        method, options = cast(ColoringMethod, call[0]), labeled(call[1], "the options in methods")
+            raise TypeError(f"methods must give {wanted} for each label, got {describe(call)}")
+        method, options = cast(ColoringMethod, call[0]), mapping(call[1], "the options in methods")
         return cls(lambda A: color(A, method, **options), method, options_as_text(options), options.get("distance", 1))
 
 
@@ -109,10 +109,10 @@ def coloring(
     [('by rows', 2, True)]
     """
     if isinstance(methods, Mapping):
-        calls = {label: Call.of(call) for label, call in labeled(methods, "methods").items()}
+        calls = {label: Call.of(call) for label, call in mapping(methods, "methods").items()}
     else:
         calls = {name: Call.of((name, {})) for name in names(methods, "methods")}
-    labeled(matrices, "matrices")
+    mapping(matrices, "matrices")
     record = Record(study, ("matrix", "method", "coloring", "options", "repeats"), path)
     cases = [
         {"matrix": matrix, "method": label, "coloring": call.name, "options": call.options, "repeats": repeats}
@@ -122,7 +122,7 @@ def coloring(
 
     def prepare(A: Any) -> tuple[Any, dict[str, Any]]:
         backend = backend_of(A)
-        pattern = timed(lambda: Graph.of(A), backend.synchronize, repeats).median
+        pattern = time_calls(lambda: Graph.of(A), backend.synchronize, repeats).median
         graph = Graph.of(A)
         size = {"device": backend.name, "vertices": graph.n, "entries": int(A.nnz), "max_degree": graph.max_degree}
         return A, {**size, "pattern_seconds": pattern}
@@ -131,7 +131,7 @@ def coloring(
         call, backend = calls[case["method"]], backend_of(A)
         found: list[Any] = []
         peak = peak_bytes(lambda: found.append(call.color(A)), backend.name)
-        time = timed(lambda: call.color(A), backend.synchronize, repeats)
+        time = time_calls(lambda: call.color(A), backend.synchronize, repeats)
         coloring = found[0] if isinstance(found[0], Coloring) else coloring_of(admit(A)[0], found[0])
         facts = {"colors": coloring.n_colors, "rounds": coloring.rounds, **time.columns("seconds")}
         proper = coloring.is_valid(A) if call.distance == 1 else _is_valid_at_2(A, coloring)
@@ -198,11 +198,11 @@ def convergence(
     [('none', 50), ('SGS', 25)]
     """
     if not callable(solver):
-        raise TypeError(f"solver must be a function, got {shown(solver)}")
+        raise TypeError(f"solver must be a function, got {describe(solver)}")
     solver_name = f"{solver.__module__}.{getattr(solver, '__qualname__', repr(solver))}"
     shared = {"solver": solver_name, "rtol": rtol, "maxiter": maxiter, "seed": seed, "repeats": repeats}
-    labeled(matrices, "matrices")
-    for label, build in labeled(preconditioners, "preconditioners").items():
+    mapping(matrices, "matrices")
+    for label, build in mapping(preconditioners, "preconditioners").items():
         function(build, f"the preconditioner {label!r} in preconditioners")
     seed = integer(seed, "seed", 0)
     real(rtol, "rtol", least=0.0)
@@ -212,7 +212,7 @@ def convergence(
     cases = [{"matrix": matrix, "method": label, **shared} for matrix in matrices for label in preconditioners]
 
     def measure(system: System, case: dict[str, Any]) -> dict[str, Any]:
-        return solved(system, preconditioners[case["method"]], solver, rtol, maxiter, repeats)[0]
+        return solve_case(system, preconditioners[case["method"]], solver, rtol, maxiter, repeats)[0]
 
     return run_cases(record, matrices, cases, lambda A: system_with(A, seed, repeats), measure, progress)
 
@@ -224,12 +224,12 @@ def system_with(A: Any, seed: int, repeats: int) -> tuple[System, dict[str, Any]
     A = csr.copy()  # CuPy's products sort the rows of a matrix in place
     exact = np.random.default_rng(seed).standard_normal(A.shape[0]).astype(A.dtype)
     x = backend.xp.asarray(exact)
-    product = timed(lambda: A @ x, backend.synchronize, 5 * repeats).median
+    product = time_calls(lambda: A @ x, backend.synchronize, 5 * repeats).median
     size = {"device": backend.name, "vertices": A.shape[0], "entries": int(A.nnz), "product_seconds": product}
     return System(A, x, A @ x, product), size
 
 
-def solved(
+def solve_case(
     system: System,
     build: Callable[[Any], Any] | None,
     solver: Callable[..., SolveResult],
@@ -245,10 +245,10 @@ def solved(
         M = None if build is None else build(A)
     except REFUSALS as error:
         return {"verified": False, "reason": f"no preconditioner: {error}"}, None, None
-    setup = Timing.of([0.0]) if build is None else timed(lambda: build(A), backend.synchronize, repeats)
+    setup = Timing.of([0.0]) if build is None else time_calls(lambda: build(A), backend.synchronize, repeats)
     try:
-        application = Timing.of([0.0]) if M is None else timed(lambda: M @ b, backend.synchronize, 5 * repeats)
-        solve = timed(
+        application = Timing.of([0.0]) if M is None else time_calls(lambda: M @ b, backend.synchronize, 5 * repeats)
+        solve = time_calls(
             lambda: results.append(solver(A, b, rtol=rtol, maxiter=maxiter, M=M)), backend.synchronize, repeats
         )
     except REFUSALS as error:
@@ -262,7 +262,7 @@ def solved(
         "spread": solve.spread,
         "setup_seconds": setup.median,
         **solve.columns("solve_seconds"),
-        **application.scaled(1 / product).columns("application"),
+        **application.scale(1 / product).columns("application"),
         "residual": finite(residual),
         "error": finite(float(norm(result.x - x)) / (float(norm(x)) or 1.0)),
         # The solver measures the residual in its own way; rounding may differ.
@@ -306,10 +306,10 @@ def run_cases(
 
 def options_as_text(options: Mapping[str, Any]) -> str:
     """The options as text, by which a case is found again."""
-    return ", ".join(f"{name}={_named(value)}" for name, value in sorted(options.items()))
+    return ", ".join(f"{name}={_name(value)}" for name, value in sorted(options.items()))
 
 
-def _named(value: Any) -> str:
+def _name(value: Any) -> str:
     """A value as text that no other has; NumPy shortens long arrays."""
     if not hasattr(value, "dtype"):
         return repr(value)

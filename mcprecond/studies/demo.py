@@ -20,7 +20,7 @@ from mcprecond.backends import Backend, get_backend
 from mcprecond.backends.arguments import function
 from mcprecond.multigrid import SmoothedAggregation, rigid_body_modes
 from mcprecond.preconditioners import MulticolorSGS
-from mcprecond.problems.placing import placed
+from mcprecond.problems.placing import place_matrix
 from mcprecond.solvers import SolveResult, pcg
 from mcprecond.studies.table import Table
 
@@ -155,7 +155,7 @@ def demo(
             done += 1
 
     if backend.name == "cpu":
-        with _compiling_told(lambda: tell("compiling, once")), _compiled_beside() as compiled:
+        with _tell_compiling(lambda: tell("compiling, once")), _compile_beside() as compiled:
             tell("assembling")
             rehearsals = _small_systems(backend)
             for method in METHODS:
@@ -257,7 +257,7 @@ def triangulation(n: int) -> sp.csr_matrix:
 
 
 def _triangulation(n: int, backend: Backend) -> System:
-    return _with_random_rhs("random triangulation", placed(triangulation(n), backend), backend)
+    return _with_random_rhs("random triangulation", place_matrix(triangulation(n), backend), backend)
 
 
 def _elasticity(n: int, backend: Backend) -> System:
@@ -295,7 +295,7 @@ def compile_setups() -> None:
 
 
 @contextmanager
-def _compiled_beside() -> Iterator[subprocess.Popen[bytes]]:
+def _compile_beside() -> Iterator[subprocess.Popen[bytes]]:
     """A process that compiles the setup of multigrid, since Numba compiles one function at a time in each process."""
     command = [sys.executable, "-c", f"from {__name__} import compile_setups; compile_setups()"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
@@ -317,7 +317,7 @@ class _Compilation(event.Listener):
 
 
 @contextmanager
-def _compiling_told(tell: Callable[[], None]) -> Iterator[None]:
+def _tell_compiling(tell: Callable[[], None]) -> Iterator[None]:
     """Call `tell` whenever Numba compiles a function, rather than finding it in its cache."""
     with event.install_listener("numba:compile", _Compilation(tell)):
         yield

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mcprecond.backends.arguments import integer, labeled, real
+from mcprecond.backends.arguments import integer, mapping, real
 from mcprecond.multigrid import SmoothedAggregation
 from mcprecond.solvers import pcg
 from mcprecond.studies.compare import (
@@ -16,7 +16,7 @@ from mcprecond.studies.compare import (
     finite,
     options_as_text,
     run_cases,
-    solved,
+    solve_case,
     system_with,
 )
 from mcprecond.studies.table import Record, Table
@@ -84,10 +84,10 @@ def multigrid(
     >>> [(row["method"], row["verified"], row["levels"]) for row in table.rows]
     [('defaults', True, 2), ('Gauss-Seidel', True, 2)]
     """
-    labeled(matrices, "matrices")
-    chosen = HIERARCHIES if hierarchies is None else labeled(hierarchies, "hierarchies")
+    mapping(matrices, "matrices")
+    chosen = HIERARCHIES if hierarchies is None else mapping(hierarchies, "hierarchies")
     for label, options in chosen.items():
-        labeled(options, f"the options of {label!r} in hierarchies")
+        mapping(options, f"the options of {label!r} in hierarchies")
     shared = {"rtol": real(rtol, "rtol", 0.0), "maxiter": maxiter, "seed": integer(seed, "seed", 0), "repeats": repeats}
     if maxiter is not None:
         integer(maxiter, "maxiter", 0)
@@ -100,7 +100,7 @@ def multigrid(
 
     def measure(system: System, case: dict[str, Any]) -> dict[str, Any]:
         options = chosen[case["method"]]
-        row, M, result = solved(system, lambda A: SmoothedAggregation(A, **options), pcg, rtol, maxiter, repeats)
+        row, M, result = solve_case(system, lambda A: SmoothedAggregation(A, **options), pcg, rtol, maxiter, repeats)
         if M is not None:
             row |= {"levels": len(M.levels)}
             row |= {"operator_complexity": M.operator_complexity, "grid_complexity": M.grid_complexity}

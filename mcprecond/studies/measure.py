@@ -42,7 +42,7 @@ class Timing(NamedTuple):
         first, third = (sum(pair) for pair in zip(self.quartiles, other.quartiles, strict=True))
         return Timing(self.median + other.median, self.spread + other.spread, (first, third))
 
-    def scaled(self, factor: float) -> Timing:
+    def scale(self, factor: float) -> Timing:
         """That of so many calls, or in another unit."""
         first, third = self.quartiles
         return Timing(self.median * factor, self.spread * factor, (first * factor, third * factor))
@@ -71,7 +71,7 @@ class Timing(NamedTuple):
         }
 
 
-def timed(function: Callable[[], Any], synchronize: Callable[[], None], repeats: int) -> Timing:
+def time_calls(function: Callable[[], Any], synchronize: Callable[[], None], repeats: int) -> Timing:
     """Call once to warm up, then so many times, device work included."""
     function()
     times = []

@@ -64,7 +64,7 @@ def performance_profile(table: Table, ax: Any = None) -> Any:
     >>> table = studies.coloring({"grid": graphs.grid2d(8)}, ["greedy", "jpl"], repeats=1)
     >>> ax = studies.plots.performance_profile(table)
     """
-    _verified(table)
+    _verify(table)
     methods, matrices = _names(table, "method"), _names(table, "matrix")
     if len(table.rows) != len(methods) * len(matrices) or len({(r["matrix"], r["method"]) for r in table.rows}) != len(
         table.rows
@@ -259,7 +259,7 @@ def multigrid(table: Table, ax: Any = None) -> Any:
     """
     several = len(_names(table, "matrix")) > 1
     histories = {}
-    for row in _verified(table):
+    for row in _verify(table):
         name = f"{row['matrix']}, {row['method']}" if several else row["method"]
         histories[f"{name} ({row['operator_complexity']:.2f})"] = np.array(row["residuals"])
     ax = _histories(histories, ax)
@@ -291,7 +291,7 @@ def save_picture(path: str | Path, draw: Callable[..., Any], *problem: Any) -> N
 
 def draw_methods(table: Table, x: str, y: str, ax: Any = None, **style: Any) -> Any:
     """Draw one column of a table over another, in the look of each method; rows that are not verified are left out."""
-    rows = [row for row in _verified(table) if row.get(x) is not None and row.get(y) is not None]
+    rows = [row for row in _verify(table) if row.get(x) is not None and row.get(y) is not None]
     if not rows:
         raise ValueError(f"the table has no verified row with {x} and {y}")
     ax = _axes(ax)
@@ -328,7 +328,7 @@ def _names(table: Table, column: str) -> list[str]:
     return list(dict.fromkeys(row[column] for row in table.rows))
 
 
-def _verified(table: Table) -> list[dict[str, Any]]:
+def _verify(table: Table) -> list[dict[str, Any]]:
     rows = [row for row in table.rows if row["verified"]]
     if not rows:
         raise ValueError("the table has no verified row to draw")

@@ -80,9 +80,9 @@ def python(text: str, name: str = "<text>", *, imports: bool = True, for_cpu: bo
             return imports
         return for_cpu or not is_for_cpu(node)
 
-    def dumped(node: object) -> str:
+    def dump(node: object) -> str:
         if isinstance(node, list):
-            return "[" + ",".join(dumped(part) for part in node if counts(part)) + "]"
+            return "[" + ",".join(dump(part) for part in node if counts(part)) + "]"
         if not isinstance(node, ast.AST):
             return f"{type(node).__name__}:{node!r}"
         if isinstance(node, ast.Constant):
@@ -93,10 +93,10 @@ def python(text: str, name: str = "<text>", *, imports: bool = True, for_cpu: bo
         if isinstance(node, ast.JoinedStr):  # some versions end a nested format with an empty text
             fields["values"] = [v for v in node.values if not (isinstance(v, ast.Constant) and v.value == "")]
         # What newer versions add is None or empty where it is not used.
-        said = ",".join(f"{field}={dumped(value)}" for field, value in fields.items() if value not in (None, []))
+        said = ",".join(f"{field}={dump(value)}" for field, value in fields.items() if value not in (None, []))
         return f"{type(node).__name__}({said})"
 
-    return dumped(ast.parse(text, name))
+    return dump(ast.parse(text, name))
 
 
 def is_for_cpu(node: object) -> bool:
@@ -125,26 +125,26 @@ def cuda(text: str) -> str:
     for line in lines:
         if next((token for token in line if token != " "), "") == "#":
             # Here all spaces stay: the one after the name of a macro tells that it has no arguments.
-            parts += [joined(code, parted), joined(line, lambda *_: True)]
+            parts += [join_tokens(code, needs_space), join_tokens(line, lambda *_: True)]
             code = []
         else:
             code += [*line, " "]
-    return "\n".join(filter(None, [*parts, joined(code, parted)]))
+    return "\n".join(filter(None, [*parts, join_tokens(code, needs_space)]))
 
 
-def joined(tokens: list[str], parted: Callable[[str, str], bool]) -> str:
+def join_tokens(tokens: list[str], needs_space: Callable[[str, str], bool]) -> str:
     """Tokens with one space where there is one or more and where those on both sides have to be parted."""
     text, space = "", False
     for token in tokens:
         if token == " ":
             space = True
             continue
-        text += (" " if space and text and parted(text[-1], token[0]) else "") + token
+        text += (" " if space and text and needs_space(text[-1], token[0]) else "") + token
         space = False
     return text
 
 
-def parted(left: str, right: str) -> bool:
+def needs_space(left: str, right: str) -> bool:
     """Whether these characters could be in one token."""
     return (left in OPERATORS and right in OPERATORS) or (is_of_word(left) and is_of_word(right))
 

@@ -39,7 +39,7 @@ def surroundings() -> dict[str, str]:
         By what each is called. Nothing is compiled.
     """
     facts = {"mcprecond": __version__, "python": f"{platform.python_version()}, {sys.executable}"}
-    facts |= {name: installed(*distributions) for name, distributions in PACKAGES.items()}
+    facts |= {name: find_version(*distributions) for name, distributions in PACKAGES.items()}
     facts |= {
         "platform": platform.platform(),
         "cpu": processor(),
@@ -57,7 +57,7 @@ def surroundings() -> dict[str, str]:
     }
 
 
-def installed(*distributions: str) -> str:
+def find_version(*distributions: str) -> str:
     """The versions of packages that do the same; more than one of them is a mistake that should be seen."""
     found = {}
     for name in distributions:

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from mcprecond.backends import gpu_problem
-from mcprecond.backends.arguments import shown
+from mcprecond.backends.arguments import describe
 from mcprecond.studies.measure import provenance
-from mcprecond.studies.whole_files import written_whole
+from mcprecond.studies.whole_files import write_whole
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Table:
         return list(dict.fromkeys(name for row in self.rows for name in row))
 
     def __str__(self) -> str:
-        cells = [self.columns, *([_shown(row.get(name)) for name in self.columns] for row in self.rows)]
+        cells = [self.columns, *([_show(row.get(name)) for name in self.columns] for row in self.rows)]
         columns = []
         for name, *column in zip(*cells, strict=True):
             width = max(map(len, (name, *column)))
@@ -63,9 +63,9 @@ class Table:
         path = _json_path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         document = {"study": study, **provenance(_gpu_is_there()), "cases": self.rows}
-        with written_whole(path) as part:
+        with write_whole(path) as part:
             part.write_text(json.dumps(document, indent=1) + "\n")
-        with written_whole(path.with_suffix(".csv")) as part, part.open("w", newline="") as file:
+        with write_whole(path.with_suffix(".csv")) as part, part.open("w", newline="") as file:
             writer = csv.DictWriter(file, self.columns)
             writer.writeheader()
             writer.writerows(self.rows)
@@ -73,13 +73,13 @@ class Table:
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
         body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(_shown(row.get(name)))}</td>" for name in self.columns) + "</tr>"
+            "<tr>" + "".join(f"<td>{html.escape(_show(row.get(name)))}</td>" for name in self.columns) + "</tr>"
             for row in self.rows
         )
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -95,7 +95,7 @@ def _gpu_is_there() -> bool:
 
 def _json_path(path: str | Path) -> Path:
     if not isinstance(path, str | Path):
-        raise TypeError(f"path must be that of a .json file, got {shown(path)}")
+        raise TypeError(f"path must be that of a .json file, got {describe(path)}")
     if Path(path).suffix != ".json":
         raise ValueError(f"path must end in .json (the .csv is written beside it), got {str(path)!r}")
     for folder in Path(path).parents:
@@ -128,7 +128,7 @@ class Record:
 
     def __init__(self, study: str, keys: Iterable[str], path: str | Path | None) -> None:
         if not isinstance(study, str):
-            raise TypeError(f"study must be a string, got {shown(study)}")
+            raise TypeError(f"study must be a string, got {describe(study)}")
         self.keys = tuple(keys)
         self.path = None if path is None else _json_path(path)
         self.study = study
@@ -137,7 +137,7 @@ class Record:
             document = json.loads(self.path.read_text())
             if name := difference(document, study):
                 there = document.get(name) if isinstance(document, dict) else type(document).__name__
-                words = there if isinstance(there, str) else shown(there)
+                words = there if isinstance(there, str) else describe(there)
                 raise ValueError(f"{self.path} is a record of another {name}: {words}; give another path")
             self.rows = {self.key(row): row for row in document["cases"]}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 @contextmanager
-def written_whole(path: str | Path) -> Iterator[Path]:
+def write_whole(path: str | Path) -> Iterator[Path]:
     """Lend a path beside another one, with its ending. What is written there takes the other one's place in the end,
     but not after an exception.
 
@@ -23,7 +23,7 @@ def written_whole(path: str | Path) -> Iterator[Path]:
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with written_whole(Path(folder, "result.txt")) as part:
+    ...     with write_whole(Path(folder, "result.txt")) as part:
     ...         _ = part.write_text("done")
     ...     [file.name for file in Path(folder).iterdir()]
     ['result.txt']

@@ -88,28 +88,28 @@ class Iterate:
 
     def sweep(self, b: Any, direction: str, *, omega: float = 1.0) -> None:
         """One more sweep, forwards, backwards or both."""
-        own, blocks = self._relaxation, self._relaxation.blocks
+        relaxation, blocks = self._relaxation, self._relaxation.blocks
         matrix = *blocks.lower.rows, *blocks.upper.rows, blocks.dinv, blocks.perm
-        b = own._rows(b)
+        b = relaxation._rows(b)
         for backwards in HALVES[direction]:
             if self._next is not self._y:
                 store_sentinel(self._next)
-            vectors = own._pitch, b, omega, self._y, self._next, own._rows(self._x)
-            own._run.relax(*own._slices, int(backwards), *matrix, *vectors)
+            vectors = relaxation._pitch, b, omega, self._y, self._next, relaxation._rows(self._x)
+            relaxation._run.relax(*relaxation._slices, int(backwards), *matrix, *vectors)
             self._y, self._next = self._next, self._y
         self._solves_lower = False
 
     def residual(self, b: Any, r: Any) -> None:
         """r = b - A x. Where (D + L) x = b that is -U x, for which U alone is read."""
-        own, blocks = self._relaxation, self._relaxation.blocks
+        relaxation, blocks = self._relaxation, self._relaxation.blocks
         pivots = blocks.diagonal if blocks.pivots is None else blocks.pivots
         matrix = *blocks.lower.rows, *blocks.upper.rows, blocks.diagonal, pivots, blocks.perm
-        own._run.residual(
-            *own._slices,
+        relaxation._run.residual(
+            *relaxation._slices,
             int(self._solves_lower),
             *matrix,
-            own._pitch,
-            own._rows(b),
+            relaxation._pitch,
+            relaxation._rows(b),
             self._y,
-            own._rows(r),
+            relaxation._rows(r),
         )

@@ -51,8 +51,8 @@ class SweepVectors:
         backend, dtype, stored = blocks.backend, blocks.dtype, blocks.lower.values.dtype
         shape = (*blocks.vector_shape, columns)
         # On a GPU, where polling takes much of the time, vectors have as few bytes as the values stored.
-        own = stored if backend.resident_warps and stored.itemsize < dtype.itemsize else dtype
-        self._y = backend.xp.zeros(shape, own)
+        vector_dtype = stored if backend.resident_warps and stored.itemsize < dtype.itemsize else dtype
+        self._y = backend.xp.zeros(shape, vector_dtype)
         self._pitch = pitch or columns
         # Whether the result stays in color order at first: a sweep's three vectors and its own do not fit into L2.
         row_bytes = dtype.itemsize * math.prod(shape[1:])
@@ -61,7 +61,7 @@ class SweepVectors:
             "VALUE": dtype,
             "RHS": columns,
             "BLOCK_SIZE": blocks.block_size,
-            "TRUNCATED_VECTORS": int(own != dtype),
+            "TRUNCATED_VECTORS": int(vector_dtype != dtype),
             "PITCHED": int(self._pitch != columns),
         }
         self._move = partial(backend.kernels, VECTOR_KERNELS, **of_vectors)

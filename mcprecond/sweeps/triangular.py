@@ -182,8 +182,8 @@ def relax_rows(
                     above = node_product(i, p, c, upper_indptr, upper_columns, upper, behind)
                     z[perm[i], p, c] = r[perm[i], p, c] - below - above
                 for p in range(new.shape[1]):
-                    own = block_product(dinv, i, p, z, perm[i], c)
-                    new[i, p, c] = (1 - omega) * old[i, p, c] + omega * own
+                    update = block_product(dinv, i, p, z, perm[i], c)
+                    new[i, p, c] = (1 - omega) * old[i, p, c] + omega * update
             copy_node(new, i, z, perm[i])
 
 
@@ -232,8 +232,8 @@ def residual_rows(
                         r[perm[i], p, c] = -total
                     else:
                         below = node_product(i, p, c, lower_indptr, lower_columns, lower, y)
-                        own = block_product(diagonal, i, p, y, i, c)
-                        r[perm[i], p, c] = b[perm[i], p, c] - below - own - total
+                        diagonal_part = block_product(diagonal, i, p, y, i, c)
+                        r[perm[i], p, c] = b[perm[i], p, c] - below - diagonal_part - total
 
 
 @KERNELS.resident

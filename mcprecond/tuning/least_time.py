@@ -25,7 +25,7 @@ import numpy as np
 from mcprecond.coloring import Coloring, Graph, color
 from mcprecond.coloring.auto import fronts_expected
 from mcprecond.matrix import AdmittedMatrix
-from mcprecond.ordering.color_order import reordered
+from mcprecond.ordering.color_order import reorder
 from mcprecond.tuning.cost_model import Degrees, Speeds, speeds_of
 from mcprecond.typing import ColoringMethod, Integers
 
@@ -140,7 +140,7 @@ class Choice:
         return "\n".join(lines)
 
 
-def chosen(matrix: AdmittedMatrix, coloring: Any, block_size: int = 1) -> tuple[Any, Choice | None]:
+def choose_coloring(matrix: AdmittedMatrix, coloring: Any, block_size: int = 1) -> tuple[Any, Choice | None]:
     """Return the method of least time, where "auto" or an `AutoColoring` asks for it, and the choice; another coloring
     as it is, and None. On a CPU first-fit follows a compact order of the rows where their own is bad.
     """
@@ -153,7 +153,7 @@ def chosen(matrix: AdmittedMatrix, coloring: Any, block_size: int = 1) -> tuple[
     # First-fit has few colors on a mesh, if one neighbor after the other is visited.
     order = matrix.compact_order if is_regular(matrix, 1) and block_size == 1 else None
     if choice.method == "greedy" and order is not None:
-        return reordered(matrix, color(matrix, "greedy", order=order)), choice
+        return reorder(matrix, color(matrix, "greedy", order=order)), choice
     return choice.method, choice
 
 

@@ -168,8 +168,8 @@ def test_a_relation_is_decided_if_it_holds_for_the_quartiles_as_well():
         return verdict(value, 1), verdict(value, 1, at_most=True)
 
     time, other, undecided = Range.of(quartiles(2.0, 0.2)), Range.of(quartiles(2.3, 0.2)), ("not decided",) * 2
-    assert both(time) == ("yes", "no") and both(time.scaled(0.25)) == ("no", "yes")
-    assert both(time / other) == both(mean([time / other, time.scaled(0.5)])) == undecided
+    assert both(time) == ("yes", "no") and both(time.scale(0.25)) == ("no", "yes")
+    assert both(time / other) == both(mean([time / other, time.scale(0.5)])) == undecided
     assert time + other == pytest.approx((4.3, 3.9, 4.7))
     assert both(Range.of({"colors": 3}, "colors") / Range.of({"colors": 3}, "colors")) == ("yes", "yes")
     for unknown in (quartiles(9.0, 0.2, 1), {"ms": 9.0}, {"ms": 9.0, "spread_ms": 0.1}):

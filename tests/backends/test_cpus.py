@@ -12,19 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcprecond.backends import threads
-from mcprecond.backends.threads import CHOSEN, default_threads, parsed_quota, quotas, threads_for
+from mcprecond.backends.threads import CHOSEN, default_threads, parse_quota, quotas, threads_for
 
 VARIABLES = set(CHOSEN)
 
 
 @given(st.integers(1, 10**9), st.integers(1, 10**9))
 def test_a_quota_is_a_number_of_cpus(quota, period):
-    assert parsed_quota(f"{quota} {period}\n") == quota / period
+    assert parse_quota(f"{quota} {period}\n") == quota / period
 
 
 @pytest.mark.parametrize("text", ["max 100000", "-1 100000", "0 0", "", "100000", "a b"])
 def test_no_quota(text):
-    assert parsed_quota(text) is None
+    assert parse_quota(text) is None
 
 
 @given(st.integers(1, 1000), st.lists(st.floats(1e-3, 1e6)))

@@ -142,7 +142,7 @@ class Refusing:
         raise RuntimeError(f"no {name}\nin many places")
 
 
-@pytest.mark.parametrize("place", ["running", "_complete", "_compiled", "_keep"])
+@pytest.mark.parametrize("place", ["running", "_complete", "_compile", "_keep"])
 def test_an_interrupt_leaves_nobody_waiting(folder, monkeypatch, place):
     def stop(*_):
         raise KeyboardInterrupt
@@ -205,7 +205,7 @@ def test_a_compiler_at_work_is_said_once(folder, said, monkeypatch):
     """Not before two seconds, added up; also while one program takes long."""
     monkeypatch.setattr(first_use, "SILENT", 0.3)
     monkeypatch.setattr(cubins, "NVRTC", first_use.Stopwatch("NVRTC"))
-    monkeypatch.setattr(cubins, "_compiled", lambda program: time.sleep(0.2) or b"code")
+    monkeypatch.setattr(cubins, "_compile", lambda program: time.sleep(0.2) or b"code")
     for factor in range(3):
         machine_code(dataclasses.replace(SCALE, options=(f"-DFACTOR={factor}",)))
         assert (said() == []) == (factor == 0)
@@ -228,7 +228,7 @@ def test_variants_that_follow_are_variants(module, least, monkeypatch):
     macros = {"OFFSET": np.int32, "VALUE": np.dtype(np.float32), "LANES": 2}
     found = variants_ahead(first, macros, 0)
     for kernel_set, choices in found:
-        assert kernel_set.compiled(choices) == choices, kernel_set.source
+        assert kernel_set.select_macros(choices) == choices, kernel_set.source
     programs = {gpu._program(kernel_set, choices, 0) for kernel_set, choices in found}
     assert len(programs) == len(found) >= least
     assert variants_ahead(first, macros | {"LANES": 8}, 0) == []

@@ -30,7 +30,7 @@ def test_compiles(name, variant, architecture):
     from cupy.cuda import nvrtc
 
     first = declared(name, VARIANTS[0]) | CHOICES.get(name, [{}])[0]
-    as_it_is_run = architecture == USUAL and variant == kernel_set(name).compiled(first)  # once for a source
+    as_it_is_run = architecture == USUAL and variant == kernel_set(name).select_macros(first)  # once for a source
     options = (*compile_options(variant), f"-arch=sm_{architecture}", *([] if as_it_is_run else [FAST]))
     program = nvrtc.createProgram(cuda_source(SOURCES[name]), name, [], [])
     try:

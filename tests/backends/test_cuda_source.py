@@ -9,7 +9,7 @@ import pytest
 
 import mcprecond
 from mcprecond.backends import cuda_source as module
-from mcprecond.backends.cuda_source import cuda_source, defined
+from mcprecond.backends.cuda_source import cuda_source, define
 
 PACKAGE = Path(mcprecond.__file__).parent
 PTX = "cuda/ptx.cuh"
@@ -67,7 +67,7 @@ def test_one_file_is_taken_for_another(tmp_path, package):
 
 
 def test_constants_keep_their_digits():
-    assert defined({"A": 3, "B": 2**40, "C": 0.0625, "D": True}) == [
+    assert define({"A": 3, "B": 2**40, "C": 0.0625, "D": True}) == [
         "#define A (3)",
         f"#define B ({2**40}ll)",
         "#define C (0.0625)",

@@ -28,11 +28,11 @@ def test_texts_mention_what_is_declared(name):
 
 def test_defaults_and_what_only_the_launch_needs_are_not_compiled():
     without = {name: GIVEN[name] for name in ("OFFSET", "ENTRY")}
-    assert KERNELS.compiled(GIVEN) == KERNELS.compiled(GIVEN | {"SLICED_DIA": 0}) == without
-    assert KERNELS.compiled(GIVEN | {"SLICED_DIA": 1}) == without | {"SLICED_DIA": 1}
+    assert KERNELS.select_macros(GIVEN) == KERNELS.select_macros(GIVEN | {"SLICED_DIA": 0}) == without
+    assert KERNELS.select_macros(GIVEN | {"SLICED_DIA": 1}) == without | {"SLICED_DIA": 1}
     with_type = KernelSet(__file__, "OFFSET=int32")
-    assert with_type.compiled({"OFFSET": np.int32}) == with_type.compiled({}) == {}
-    assert with_type.compiled({"OFFSET": np.int64}) == {"OFFSET": np.int64}
+    assert with_type.select_macros({"OFFSET": np.int32}) == with_type.select_macros({}) == {}
+    assert with_type.select_macros({"OFFSET": np.int64}) == {"OFFSET": np.int64}
 
 
 UNKNOWN = r"layouts/interleaved.cu has no choice VALUE; its choices are OFFSET, ENTRY, SLICED_DIA, CUT_ROWS, LANES"

@@ -92,14 +92,14 @@ def test_import_needs_numpy_scipy_and_numba_only():
 
 def test_color_writes_a_proper_coloring(here, stored, tmp_path):
     from mcprecond.coloring import coloring_of
-    from mcprecond.matrix import admitted
+    from mcprecond.matrix import admit_matrix
 
     A, path = stored
     code, said, _ = here("color", path, "--method", "greedy", "--output", tmp_path / "c.npy", "--json")
     facts = json.loads(said)
     assert code == 0
     assert (facts["rows"], facts["entries"], facts["colors"], facts["method"]) == (99, A.nnz, 2, "greedy")
-    coloring = coloring_of(admitted(A), np.load(tmp_path / "c.npy"))
+    coloring = coloring_of(admit_matrix(A), np.load(tmp_path / "c.npy"))
     assert coloring.n_colors == 2
     assert (facts["largest_class"], facts["smallest_class"]) == (coloring.sizes.max(), coloring.sizes.min())
 

@@ -11,7 +11,7 @@ from graphs import grid5
 
 from mcprecond import COLORINGS, color
 from mcprecond.coloring import coloring_of
-from mcprecond.matrix import admitted
+from mcprecond.matrix import admit_matrix
 
 NO_NAMES = [None, True, 0, 1.5, b"eb", ["eb"], ("eb",), {"eb": 1}, np.array(["eb"]), object()]
 NO_INTEGERS = [None, True, 1.5, np.nan, 2j, "1", b"1", [1], np.array(1), np.array([1, 2]), object()]
@@ -119,7 +119,7 @@ def test_scalars_of_numpy(scalar, to_device):
 
 
 def test_an_empty_list_colors_an_empty_matrix(to_device):
-    assert coloring_of(admitted(to_device(sp.csr_matrix((0, 0)))), []).n_colors == 0
+    assert coloring_of(admit_matrix(to_device(sp.csr_matrix((0, 0)))), []).n_colors == 0
     assert color(to_device(sp.csr_matrix((0, 0))), "greedy", order=[]).n_colors == 0
     with pytest.raises(ValueError, match=r"coloring must have shape \(16,\)"):
-        coloring_of(admitted(to_device(grid5(4))), [])
+        coloring_of(admit_matrix(to_device(grid5(4))), [])

@@ -21,11 +21,11 @@ from mcprecond.backends import get_backend
 from mcprecond.backends.kernels import CpuFunction
 from mcprecond.coloring import Graph, coloring_of
 from mcprecond.coloring.auto import fronts_expected
-from mcprecond.coloring.coloring import finished
+from mcprecond.coloring.coloring import finish
 from mcprecond.coloring.history import log_round
 from mcprecond.coloring.published import color_sets
 from mcprecond.coloring.published.color_sets import ALL_FORBIDDEN
-from mcprecond.matrix import admitted
+from mcprecond.matrix import admit_matrix
 from mcprecond.problems import graphs
 
 #: The module, which its function of the same name hides.
@@ -370,7 +370,7 @@ def test_rounds_without_room_go_into_the_last_row():
     log = np.zeros((4, 2), np.int32)
     for _ in range(5):
         log_round(log, 10, 1)
-    history = finished(np.zeros(1, np.int32), log, "some", get_backend("cpu")).history
+    history = finish(np.zeros(1, np.int32), log, "some", get_backend("cpu")).history
     np.testing.assert_array_equal(history, [[10, 1], [10, 1], [30, 3]])
 
 
@@ -379,7 +379,7 @@ def test_refinements_keep_the_history(to_device):
     plain = color(A, "jpl")
     for options in ({"recolor": 2}, {"balance": True}):
         np.testing.assert_array_equal(color(A, "jpl", **options).history, plain.history)
-    np.testing.assert_array_equal(coloring_of(admitted(A), plain).history, plain.history)
+    np.testing.assert_array_equal(coloring_of(admit_matrix(A), plain).history, plain.history)
 
 
 def test_more_sets_per_round_save_rounds(to_device):
@@ -392,11 +392,11 @@ def test_more_sets_per_round_save_rounds(to_device):
 def test_user_colorings(backend, to_device):
     A = to_device(grid5(4))
     checkerboard = np.indices((4, 4)).sum(axis=0).ravel() % 2
-    coloring = coloring_of(admitted(A), 3 * checkerboard + 1)
+    coloring = coloring_of(admit_matrix(A), 3 * checkerboard + 1)
     assert coloring.n_colors == 2 and coloring.method == "user"
     assert coloring.rounds == 0 and coloring.history.shape == (0, 2)
     np.testing.assert_array_equal(backend.to_host(coloring.colors), checkerboard)
-    assert coloring_of(admitted(A), color(A, "ecl_gc")).method == "ecl_gc"
+    assert coloring_of(admit_matrix(A), color(A, "ecl_gc")).method == "ecl_gc"
 
 
 @pytest.mark.parametrize(
@@ -412,7 +412,7 @@ def test_user_colorings(backend, to_device):
 )
 def test_bad_colorings_are_refused(bad, error, message, to_device):
     with pytest.raises(error, match=message):
-        coloring_of(admitted(to_device(grid5(4))), bad)
+        coloring_of(admit_matrix(to_device(grid5(4))), bad)
 
 
 def test_bad_options_are_refused(to_device):

@@ -50,7 +50,7 @@ def no_squares(monkeypatch):
     def refuse(graph):
         raise AssertionError("the squared graph was built")
 
-    monkeypatch.setattr(Graph, "squared", refuse)
+    monkeypatch.setattr(Graph, "square", refuse)
 
 
 def check_proper(A, colors: np.ndarray) -> None:
@@ -121,7 +121,7 @@ def test_colors_are_those_of_all_pairs_on_any_pattern(exact, backend, to_device,
 def test_fronts_of_pairs_are_those_of_the_squared_graph(to_device):
     A = to_device(stencil27(6))
     expected = color(A, "jp", order="natural", distance=2)
-    squared = Graph.of(A).squared()
+    squared = Graph.of(A).square()
     np.testing.assert_array_equal(color(_matrix(squared), "jp", order="natural").history, expected.history)
 
 
@@ -271,7 +271,7 @@ def test_balancing_many_classes(to_device, backend):
 def test_the_squared_graph(backend, to_device, A):
     graph = Graph.of(to_device(A))
     entries = all_pairs(A).nnz + A.shape[0]
-    assert set(_edges(graph.squared())) == set(_edges(Graph.of(all_pairs(A))))
+    assert set(_edges(graph.square())) == set(_edges(Graph.of(all_pairs(A))))
     assert entries <= graph.paths()
     on_host = (backend.to_host(graph.indptr), backend.to_host(graph.indices))
     assert count_square(*on_host, 10**9) == entries

@@ -279,7 +279,7 @@ def test_flags_lie_in_local_memory_and_the_word_in_a_register():
     from cupy.cuda import nvrtc
 
     kernel_set = vertex_based.KERNELS
-    options = compile_options(kernel_set.compiled({"OFFSET": np.int32}))
+    options = compile_options(kernel_set.select_macros({"OFFSET": np.int32}))
     program = nvrtc.createProgram(cuda_source(kernel_set.source), kernel_set.source.name, [], [])
     nvrtc.compileProgram(program, (*options, "-arch=compute_90"))
     text = nvrtc.getPTX(program).decode()

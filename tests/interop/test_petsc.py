@@ -31,7 +31,7 @@ def test_arguments_are_those_of_the_operator(monkeypatch):
 )
 def test_options_are_parsed(text, name, value):
     annotation = petsc.MulticolorSGS._parameters()[name].annotation
-    assert petsc.parsed(text, annotation, f"-mcprecond_{name}") == value
+    assert petsc.parse_option(text, annotation, f"-mcprecond_{name}") == value
 
 
 @pytest.mark.parametrize(
@@ -39,4 +39,4 @@ def test_options_are_parsed(text, name, value):
 )
 def test_an_option_that_is_no_number(annotation, kind):
     with pytest.raises(ValueError, match=f"option -sub_mcprecond_x must be {kind}, got 'fast'"):
-        petsc.parsed("fast", annotation, "-sub_mcprecond_x")
+        petsc.parse_option("fast", annotation, "-sub_mcprecond_x")

@@ -13,7 +13,7 @@ from mcprecond import ILU0, MulticolorDILU, MulticolorGS, MulticolorSGS, Smoothe
 from mcprecond.backends.cpu import CpuBackend
 from mcprecond.linalg import csr
 from mcprecond.linalg.csr import product_with
-from mcprecond.matrix import admitted
+from mcprecond.matrix import admit_matrix
 from mcprecond.storage import schedule, split
 
 
@@ -45,7 +45,7 @@ def test_products(dtype, short_pieces, backend, to_device):
     def check(n, hubs, seed):
         A = star_and_grid(n, hubs, dtype, seed)
         x = np.random.default_rng(seed).standard_normal(n).astype(dtype)
-        product, y = product_with(admitted(to_device(A), finite=True)), backend.xp.empty(n, dtype)
+        product, y = product_with(admit_matrix(to_device(A), finite=True)), backend.xp.empty(n, dtype)
         on_device = to_device(x)
         state = product.new_state()
         product.enqueue(state, on_device, y)
@@ -70,7 +70,7 @@ def test_products_where_neighboring_rows_have_many_entries(lengths, dtype, backe
     values = rng.uniform(-1, 1, len(columns)).astype(dtype)
     A = sp.csr_matrix((values, columns, np.concatenate([[0], np.cumsum(of_rows)])), shape=(n, n))
     x, y = rng.uniform(-1, 1, n).astype(dtype), backend.xp.empty(n, dtype)
-    product = product_with(admitted(to_device(A), finite=True))
+    product = product_with(admit_matrix(to_device(A), finite=True))
     product.enqueue(product.new_state(), to_device(x), y)
     bound = 200 * np.finfo(dtype).eps * (abs(A) @ abs(x))
     assert (abs(backend.to_host(y) - A @ x) <= bound).all()

@@ -12,7 +12,7 @@ from mcprecond import ILU0, MulticolorDILU, MulticolorGS, MulticolorSGS, Smoothe
 from mcprecond.linalg.csr import product_with
 from mcprecond.linalg.dense import PANEL, Dense, invert_definite
 from mcprecond.linalg.operator import Operator, operator_for
-from mcprecond.matrix import admitted
+from mcprecond.matrix import admit_matrix
 from mcprecond.multigrid.named_smoothers import SMOOTHERS, new_smoother
 
 PRECONDITIONERS = {
@@ -29,7 +29,7 @@ PRECONDITIONERS = {
 
 def operators(A, backend):
     """Each with the matrix that it is, as a function of a vector."""
-    matrix = admitted(A, finite=True).canonical()
+    matrix = admit_matrix(A, finite=True).canonical()
     yield product_with(matrix), lambda x: A @ x
     dense = Dense(A, backend)
     yield dense, lambda x: dense.matrix @ x

@@ -22,7 +22,7 @@ from mcprecond import ILU0, MulticolorGS, MulticolorSGS, PatternChangedError, Sm
 from mcprecond.backends import get_backend
 from mcprecond.backends.cuda_source import BLOCK, WARP
 from mcprecond.coloring.graph import Graph
-from mcprecond.matrix import admitted
+from mcprecond.matrix import admit_matrix
 from mcprecond.multigrid import Multigrid, from_pyamg, rigid_body_modes
 from mcprecond.multigrid.aggregation import IN, LEAST_SIZE, SPREAD, aggregates, independent_set_of, vertex_at
 from mcprecond.multigrid.filtered import FilteredMatrix
@@ -30,12 +30,12 @@ from mcprecond.multigrid.galerkin import LEAST_SHARING, diagonal_places, lanes_t
 from mcprecond.multigrid.hierarchy import MOST_WORK, corrected_twice
 from mcprecond.multigrid.interpolation import OMEGA
 from mcprecond.multigrid.named_smoothers import SMOOTHERS
-from mcprecond.multigrid.patterns import product_pattern, transposed_pattern
+from mcprecond.multigrid.patterns import product_pattern, transpose_pattern
 from mcprecond.multigrid.setup import STRENGTHS
 from mcprecond.multigrid.strength import refuse_unsymmetric, symmetric_strength
 from mcprecond.multigrid.tentative import fit_tentative
 from mcprecond.multigrid.two_steps import TwoSteps
-from mcprecond.multigrid.units import narrowed
+from mcprecond.multigrid.units import narrow_matrix
 
 
 def poisson(*shape):
@@ -125,11 +125,11 @@ def test_connections_at_the_limit_are_strong(to_device, backend, dtype):
     A = poisson(12, 12)
     scale = sp.diags_array(np.random.default_rng(0).uniform(0.1, 10, 144))
     scaled = sp.csr_matrix(scale @ A @ scale).astype(dtype)
-    matrix = admitted(to_device(scaled))
+    matrix = admit_matrix(to_device(scaled))
     graph = symmetric_strength(matrix, matrix, 0.25).graph
     np.testing.assert_array_equal(backend.to_host(graph.degrees), np.diff(A.indptr) - 1)
     scaled.data[scaled.indices != np.repeat(np.arange(144), np.diff(scaled.indptr))] *= 1 - 1e-4
-    matrix = admitted(to_device(scaled))
+    matrix = admit_matrix(to_device(scaled))
     assert not symmetric_strength(matrix, matrix, 0.25).graph.degrees.any()
 
 
@@ -144,7 +144,7 @@ def test_neighbors_in_a_graph_without_weights_are_strong(to_device, backend, A, 
     graph.eliminate_zeros()
     scale = sp.diags_array(10 ** np.random.default_rng(seed).uniform(-3, 3, A.shape[0]))
     laplacian = sp.csr_matrix(scale @ (sp.diags_array(np.diff(graph.indptr) + 0.0) - graph) @ scale)
-    matrix = admitted(to_device(laplacian)).canonical()
+    matrix = admit_matrix(to_device(laplacian)).canonical()
     strong = backend.to_host(symmetric_strength(matrix, matrix, None).graph.degrees)
     np.testing.assert_array_equal(strong, np.diff(graph.indptr))
 
@@ -758,7 +758,7 @@ def test_the_filtered_matrix_moves_weak_entries_to_the_diagonal(to_device, backe
     strong = (rng.uniform(size=A.nnz) < share) | (entries.row == entries.col)
     kept = sp.csr_array((entries.data[strong], (entries.row[strong], entries.col[strong])), shape=A.shape)
     arrays = (to_device(part) for part in (kept.indptr, kept.indices, B))
-    values = backend.to_host(FilteredMatrix(admitted(to_device(A)), *arrays).values(admitted(to_device(A))))
+    values = backend.to_host(FilteredMatrix(admit_matrix(to_device(A)), *arrays).values(admit_matrix(to_device(A))))
     found = sp.csr_array((values, kept.indices, kept.indptr), shape=A.shape)
     np.testing.assert_allclose(found @ B, A @ B, atol=1e-13 * abs(A).max())
     off = ~np.eye(A.shape[0], dtype=bool)
@@ -802,12 +802,12 @@ def test_every_entry_without_one_across_is_named(to_device, A):
     off = A.row != A.col
     rows, columns = (np.append(ends[off], np.arange(A.shape[0])) for ends in (A.row, A.col))
     values = np.append(-np.ones(off.sum()), np.full(A.shape[0], 100.0))
-    refuse_unsymmetric(admitted(to_device(sp.csr_matrix((values, (rows, columns)), shape=A.shape))).canonical())
+    refuse_unsymmetric(admit_matrix(to_device(sp.csr_matrix((values, (rows, columns)), shape=A.shape))).canonical())
     for k in range(off.sum()):
         others = np.arange(len(values)) != k
         B = sp.csr_matrix((values[others], (rows[others], columns[others])), shape=A.shape)
         with pytest.raises(ValueError, match=f"holds -1.0 in row {columns[k]}, column {rows[k]}, and something else"):
-            refuse_unsymmetric(admitted(to_device(B)).canonical())
+            refuse_unsymmetric(admit_matrix(to_device(B)).canonical())
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -834,10 +834,10 @@ def test_a_warp_or_less_or_a_block_shares_a_row(width, least):
 @given(least=st.sampled_from([1e-50, 1e-40]), sign=st.sampled_from([-1, 1]))
 def test_what_vanishes_in_single_precision_is_zero_off_the_diagonal_and_refused_on_it(least, sign):
     A = sp.csr_matrix(np.array([[2.0, sign * least], [sign * least, 2.0]]))
-    np.testing.assert_array_equal(narrowed(admitted(A), np.dtype("f"), 3, "so").csr.toarray(), 2 * np.eye(2))
+    np.testing.assert_array_equal(narrow_matrix(admit_matrix(A), np.dtype("f"), 3, "so").csr.toarray(), 2 * np.eye(2))
     A[1, 1] = least
     with pytest.raises(ValueError, match=r"level 3 holds .* in row 1, column 1, which float32 has no room for, so"):
-        narrowed(admitted(A), np.dtype("f"), 3, "so")
+        narrow_matrix(admit_matrix(A), np.dtype("f"), 3, "so")
 
 
 @pytest.mark.parametrize("bits", [1, 2, 5, 8, 11])
@@ -1163,7 +1163,7 @@ def test_patterns_of_products_with_much_to_unite(backend, to_device, n, per_row,
 def test_transposed_patterns(backend, to_device, A):
     n, width = A.shape[0], max(A.shape[0] // 2, 1)
     indptr, columns = A.indptr.astype(np.int64), np.minimum(A.indices, width).astype(np.int32)
-    (offsets, rows), places = transposed_pattern((to_device(indptr), to_device(columns)), width, backend)
+    (offsets, rows), places = transpose_pattern((to_device(indptr), to_device(columns)), width, backend)
     offsets, rows, places = map(backend.to_host, (offsets, rows, places))
     row_of = np.repeat(np.arange(n), np.diff(indptr))
     np.testing.assert_array_equal(offsets, np.append(0, np.cumsum(np.bincount(columns, minlength=width)[:width])))

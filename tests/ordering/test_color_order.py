@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mcprecond import ILU0, ColorBlocks, MulticolorDILU, MulticolorSGS, color, pcg, problems
 from mcprecond.coloring import Coloring
-from mcprecond.matrix import admitted
+from mcprecond.matrix import admit_matrix
 from mcprecond.ordering import in_best_order
 from mcprecond.ordering.color_order import (
     LARGE,
@@ -65,7 +65,7 @@ def test_entries_are_counted_from_color_to_color(to_device, backend, A, method):
     A.sum_duplicates()
     coloring = color(to_device(A), method)
     if 0 < coloring.n_colors <= MOST_COLORS:
-        counted = couplings_of(admitted(to_device(A)), coloring)
+        counted = couplings_of(admit_matrix(to_device(A)), coloring)
         np.testing.assert_array_equal(counted, table_of(A, backend.to_host(coloring.colors)))
 
 
@@ -73,9 +73,9 @@ def test_many_rows_are_sampled_the_same_on_both_devices(to_device, backend):
     A = stencil27(24)
     assert A.shape[0] > SAMPLED
     coloring = color(A, "greedy")
-    counted = couplings_of(admitted(A), coloring)
+    counted = couplings_of(admit_matrix(A), coloring)
     on_device = Coloring(backend.xp.asarray(coloring.colors), coloring.sizes, "greedy")
-    np.testing.assert_array_equal(couplings_of(admitted(to_device(A)), on_device), counted)
+    np.testing.assert_array_equal(couplings_of(admit_matrix(to_device(A)), on_device), counted)
     exact = table_of(A, coloring.colors)
     np.testing.assert_allclose(counted / counted.sum(), exact / exact.sum(), atol=0.002)
     order, share = best_order(counted)

@@ -179,7 +179,7 @@ def test_factors_do_not_depend_on_what_is_listed(pattern, ordering, listing, bac
     A = to_device(dominant(pattern))
     M = ILU0(A, ordering=ordering)
     before, patterns_of_M = applied(M, backend), sorted_patterns(M)
-    M._matches = listing(M._run, M._pieces, patterns_of_M, np.uint8, M._found, backend.xp)
+    M._matches = listing(M._run, M._pieces, patterns_of_M, np.uint8, M._flags, backend.xp)
     M._rows = tuple((columns, places) for columns, (_, places) in zip(patterns_of_M[1::2], M._rows, strict=True))
     M.update(A)
     np.testing.assert_allclose(applied(M, backend), before, rtol=1e-13, atol=1e-14)

@@ -112,7 +112,7 @@ def test_one_update_at_a_time(kind, travels, backend, to_device, monkeypatch):
     M = UPDATED[kind](matrices[0])
     M = copy.deepcopy(M) if travels else M
     running, most = 0, 0
-    owner, place = (ColorBlocks, "_matched") if isinstance(M, ColorBlocks) else (setup, "csr_form")
+    owner, place = (ColorBlocks, "_match") if isinstance(M, ColorBlocks) else (setup, "csr_form")
     original = getattr(owner, place)
 
     def noted(*arguments, **options):

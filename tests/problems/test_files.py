@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from graphs import grid5, spd
 
 from mcprecond.problems.files import matrix_market, npz, vector
-from mcprecond.studies.whole_files import written_whole
+from mcprecond.studies.whole_files import write_whole
 
 BANNER = b"%%MatrixMarket matrix coordinate real general\n"
 GREAT = 10**12
@@ -294,5 +294,5 @@ def test_a_file_in_a_folder_that_cannot_be_written_is_written_in_place(tmp_path,
     path = tmp_path / "x.npy"
     path.write_bytes(b"old")
     monkeypatch.setattr(os, "access", lambda where, mode, **_: str(where) != str(tmp_path))
-    with written_whole(path) as part:
+    with write_whole(path) as part:
         assert part == path

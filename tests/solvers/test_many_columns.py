@@ -13,7 +13,7 @@ from mcprecond import ILU0, PCG, MulticolorDILU, MulticolorSGS, SmoothedAggregat
 from mcprecond.linalg import csr
 from mcprecond.linalg.csr import product_with
 from mcprecond.linalg.dense import Dense
-from mcprecond.matrix import admitted
+from mcprecond.matrix import admit_matrix
 from mcprecond.solvers import Reason
 from mcprecond.solvers.columns import ColumnsIteration
 from mcprecond.solvers.iteration import RUNNING
@@ -327,7 +327,7 @@ def test_later_solves_keep_what_the_first_has_taken(backend, to_device, monkeypa
         solver.solve(B)
         with monkeypatch.context() as patched:
             patched.setattr(ColumnsIteration, "__init__", None)
-            patched.setattr(ColumnsIteration, "_captured", None)
+            patched.setattr(ColumnsIteration, "_capture", None)
             assert solver.solve(2 * B).converged
 
 
@@ -369,7 +369,7 @@ def test_products(dtype, longest, backend, to_device, monkeypatch):
     A[::50, :400] = 2
     A[200:350, :200] = 0.5
     A = sp.csr_array(A).astype(dtype)
-    product = product_with(admitted(to_device(A), finite=True))
+    product = product_with(admit_matrix(to_device(A), finite=True))
     for k in (2, 3, 8, 200):
         X, B = values(700, k, dtype), values(700, k, dtype, 1)
         Y, R, state = (to_device(np.zeros_like(X)) for _ in range(2)), None, product.new_state(k)

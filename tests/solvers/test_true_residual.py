@@ -14,7 +14,7 @@ from reference import residual as reference
 from mcprecond import ILU0, PCG, MulticolorSGS, SmoothedAggregation, bicgstab, gmres, pcg, problems
 from mcprecond.linalg.accurate import find_accurate_residual
 from mcprecond.linalg.csr import product_with
-from mcprecond.matrix import admitted
+from mcprecond.matrix import admit_matrix
 from mcprecond.solvers import Reason
 
 for_each_device = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -70,7 +70,7 @@ def test_an_accurate_residual_is_right_to_the_last_digits(dtype, seed, exponent,
     x = random_vector(n, dtype, seed + 1) * np.ldexp(1.0, exponent).astype(np.dtype(dtype).type(0).real.dtype)
     b = (A @ x).astype(dtype)
     x_there, b_there, r = (to_device(v) for v in (x, b, np.empty_like(b)))
-    matrix = admitted(to_device(A), finite=True)
+    matrix = admit_matrix(to_device(A), finite=True)
     find_accurate_residual(product_with(matrix), x_there, b_there, r, backend)
     eps = np.finfo(dtype).eps
     size = abs(A) @ abs(x)

@@ -16,7 +16,7 @@ from mcprecond import ILU0, ColorBlocks, color, problems
 from mcprecond.backends import get_backend
 from mcprecond.storage.layouts import dia
 from mcprecond.storage.layouts.dia import columns_by_rows, list_of_diagonals
-from mcprecond.storage.layouts.interleaved import interleaved
+from mcprecond.storage.layouts.interleaved import interleave_entries
 
 
 @st.composite
@@ -94,7 +94,7 @@ def test_values_go_by_diagonals(listed_columns, rows):
         expected = [key[-1] for key in sorted(keys)]
         entries = backend.xp.arange(len(columns), dtype=np.int32)
         parts = (blocks.slices, triangle.indptr, triangle.columns)
-        stored = interleaved(*parts, entries, backend.xp.empty_like(entries), backend, back=False, SLICED_DIA=1)
+        stored = interleave_entries(*parts, entries, backend.xp.empty_like(entries), backend, back=False, SLICED_DIA=1)
         np.testing.assert_array_equal(backend.to_host(stored), expected)
         np.testing.assert_array_equal(backend.to_host(blocks.by_rows(triangle, stored)), np.arange(len(columns)))
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from reference.gauss_seidel import block_sweep
 
 from mcprecond import MulticolorGS, MulticolorSGS, color, pcg, problems, smooth
-from mcprecond.matrix import admitted
+from mcprecond.matrix import admit_matrix
 from mcprecond.storage import NodeBlocks, schedule
 from mcprecond.storage.node_blocks import node_pattern
 from mcprecond.sweeps.relaxation import Relaxation
@@ -41,7 +41,7 @@ def dense_blocks(A, n_nodes, b):
 @given(st.integers(1, 24), st.integers(2, 8), st.integers(0, 2**32 - 1), st.sampled_from([0.02, 0.2, 1.0]))
 def test_pattern_of_nodes(device, backend, to_device, n_nodes, b, seed, density):
     A = block_matrix(n_nodes, b, seed, density, symmetric=False)
-    nodes = node_pattern(admitted(to_device(A)), b)
+    nodes = node_pattern(admit_matrix(to_device(A)), b)
     stored = dense_blocks(abs(A), n_nodes, b).any(axis=(2, 3))
     assert np.array_equal(backend.to_host(nodes.toarray()), stored)
     assert nodes.has_sorted_indices and nodes.nnz == stored.sum()
@@ -52,7 +52,7 @@ def test_pattern_of_nodes(device, backend, to_device, n_nodes, b, seed, density)
 def test_pattern_of_nodes_with_empty_rows(device, backend, to_device, n_nodes, b, seed, density):
     """Nothing is said of diagonals: rows of a node may be empty, or have fewer entries than the row below them."""
     A = scipy.sparse.random_array((n_nodes * b,) * 2, density=density, rng=np.random.default_rng(seed), format="csr")
-    nodes = node_pattern(admitted(to_device(A)), b)
+    nodes = node_pattern(admit_matrix(to_device(A)), b)
     stored = dense_blocks(A, n_nodes, b).any(axis=(2, 3))
     assert np.array_equal(backend.to_host(nodes.toarray()), stored) and nodes.nnz == stored.sum()
 
@@ -179,7 +179,7 @@ def test_elasticity_takes_fewer_colors(device, backend, to_device):
     A = problems.elasticity(8, device=device)
     points, nodes = MulticolorSGS(A, "jp"), MulticolorSGS(A, "jp", block_size=3)
     assert nodes.n_colors < points.n_colors / 2
-    assert color(node_pattern(admitted(A), 3), "jp").n_colors == nodes.n_colors
+    assert color(node_pattern(admit_matrix(A), 3), "jp").n_colors == nodes.n_colors
     b = A @ backend.xp.asarray(np.random.default_rng(0).uniform(-1, 1, A.shape[0]))
     by_points, by_nodes = (pcg(A, b, M=M, rtol=1e-8) for M in (points, nodes))
     assert by_points.info == by_nodes.info == 0

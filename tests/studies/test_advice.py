@@ -22,7 +22,7 @@ from mcprecond.matrix import PatternChangedError
 from mcprecond.problems.graphs import grid2d
 from mcprecond.studies import advice
 from mcprecond.studies import candidates as candidates_module
-from mcprecond.studies.advice import Trial, ranked
+from mcprecond.studies.advice import Trial, rank
 from mcprecond.studies.candidates import Candidate, candidates
 from mcprecond.studies.measure import Timing
 
@@ -180,13 +180,13 @@ def timed_trial(method, *seconds):
 
 def test_what_differs_by_no_more_than_the_noise_is_not_decided():
     trials = [timed_trial("slow", 9.0, 9.0, 9.0), timed_trial("b", 1.1, 1.0, 1.2), timed_trial("a", 1.0, 1.1, 0.9)]
-    rows = ranked(trials, {})
+    rows = rank(trials, {})
     assert [(row["method"], row["decided"]) for row in rows] == [("a", False), ("b", False), ("slow", True)]
-    assert ranked(trials[:2], {})[0]["decided"] is True
+    assert rank(trials[:2], {})[0]["decided"] is True
 
 
 def advised_of(*trials):
-    (row,) = (row for row in ranked([*trials], {}) if row["advised"])
+    (row,) = (row for row in rank([*trials], {}) if row["advised"])
     return row["method"]
 
 
@@ -198,7 +198,7 @@ def test_what_is_about_as_fast_as_the_fastest_is_told_apart_by_rules():
         few.facts["iterations"] = 2
         default.candidate = default.candidate._replace(is_default=True)
         default.solves = [ahead * seconds for seconds in default.solves]
-        rows = ranked([alone, few, default], {})
+        rows = rank([alone, few, default], {})
         assert [row["seconds"] for row in rows] == sorted(row["seconds"] for row in rows)
         assert advised_of(alone, few, default) == "default"
         assert advised_of(alone, few) == "few"

@@ -13,7 +13,7 @@ from mcprecond import MulticolorSGS, SmoothedAggregation, color, pcg, problems, 
 from mcprecond.problems import graphs
 from mcprecond.studies import Table
 from mcprecond.studies.hierarchies import HIERARCHIES
-from mcprecond.studies.measure import timed
+from mcprecond.studies.measure import time_calls
 
 
 @pytest.fixture
@@ -270,5 +270,5 @@ def test_a_table_as_text_and_html():
 
 def test_timed_warms_up():
     calls = []
-    timing = timed(lambda: calls.append(1), lambda: None, 3)
+    timing = time_calls(lambda: calls.append(1), lambda: None, 3)
     assert len(calls) == 4 and timing.median >= 0 and timing.spread >= 0

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from mcprecond import ILU0, AutoColoring, MulticolorDILU, MulticolorGS, MulticolorSGS, color, pcg, problems, smooth
 from mcprecond.backends import get_backend
-from mcprecond.matrix import admitted
+from mcprecond.matrix import admit_matrix
 from mcprecond.tuning.cost_model import H200, MEASURED, Degrees, speeds_of
 from mcprecond.tuning.least_time import choose
 
@@ -33,7 +33,7 @@ def band(n):
 
 def on_gpu(A, iterations):
     """The choice by the speeds of a GPU, made on the CPU."""
-    return choose(admitted(A), iterations, MEASURED["gpu"])
+    return choose(admit_matrix(A), iterations, MEASURED["gpu"])
 
 
 @pytest.mark.parametrize("A", [fenl(40), spd(stencil27(40))], ids=["fenl", "stencil"])
@@ -58,7 +58,7 @@ def test_row_order_does_not_pay_in_a_random_numbering():
 
 @given(A=patterns(), iterations=st.sampled_from([1, 100, 100_000]))
 def test_on_a_cpu_nothing_is_quicker_than_row_order(A, iterations):
-    assert choose(admitted(spd(A)), iterations, MEASURED["cpu"]).method == "greedy"
+    assert choose(admit_matrix(spd(A)), iterations, MEASURED["cpu"]).method == "greedy"
 
 
 def test_a_coloring_for_itself_goes_by_another_rule():
@@ -120,7 +120,7 @@ def test_of_complex_values():
     seconds = MEASURED["gpu"].iteration_seconds
     A = spd(stencil27(20))
     for dtype, itemsize in ((float, 8), (complex, 16)):
-        first = choose(admitted(A.astype(dtype)), 100, MEASURED["gpu"]).candidates[0]
+        first = choose(admit_matrix(A.astype(dtype)), 100, MEASURED["gpu"]).candidates[0]
         assert first.iteration_seconds == seconds(8000, A.nnz, itemsize, first.n_colors, 1)
     assert seconds(8000, A.nnz, 16, 8, 1) > seconds(8000, A.nnz, 8, 8, 1)
 
@@ -141,7 +141,7 @@ def test_bad_numbers_of_iterations(iterations):
 @pytest.mark.parametrize("name", ["empty", "isolated"])
 def test_hardly_any_edges(name, to_device, backend):
     A = to_device(spd(NAMED[name]))
-    choice = choose(admitted(A), 100, MEASURED["gpu"])
+    choice = choose(admit_matrix(A), 100, MEASURED["gpu"])
     assert choice.reason and MulticolorSGS(A).coloring.is_valid(A)
 
 

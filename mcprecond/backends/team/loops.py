@@ -17,7 +17,7 @@ from mcprecond.backends.team.threads import BYTES, ENTRY_TYPE, MOST_CHUNKS, RUN,
 
 
 @intrinsic
-def _shared(typing_context: Any, body: Any, grain: Any, first: Any, end: Any, *args: Any) -> Any:
+def _share(typing_context: Any, body: Any, grain: Any, first: Any, end: Any, *args: Any) -> Any:
     """Call ``body(begin, end, *args)`` for all chunks; the sum of what it returns, in the order of chunks."""
     operands = (types.int64, types.int64, *args)
     result = body.get_call_type(typing_context, operands, {}).return_type
@@ -36,14 +36,14 @@ def _shared(typing_context: Any, body: Any, grain: Any, first: Any, end: Any, *a
         entry = ir.Function(builder.module, ENTRY_TYPE, f"chunk.{compiled.fndesc.mangled_name}")
         entry.linkage = "internal"
         inside = ir.IRBuilder(entry.append_basic_block())
-        place, *taken = cgutils.unpack_tuple(
+        sums_of_chunks, *taken = cgutils.unpack_tuple(
             inside, inside.load(inside.bitcast(entry.args[0], packed.type.as_pointer())), len(args) + 1
         )
         # Bounds are not negative. Where LLVM knows that, it drops the check for indices that count from the end.
         bounds = [inside.and_(bound, ir.Constant(WORD, 2**63 - 1)) for bound in entry.args[1:3]]
-        status, found = context.call_internal_no_propagate(inside, compiled.fndesc, call, [*bounds, *taken])
+        status, sum_of_chunk = context.call_internal_no_propagate(inside, compiled.fndesc, call, [*bounds, *taken])
         if sums:
-            inside.store(found, inside.gep(inside.bitcast(place, kind.as_pointer()), [entry.args[3]]))
+            inside.store(sum_of_chunk, inside.gep(inside.bitcast(sums_of_chunks, kind.as_pointer()), [entry.args[3]]))
         inside.ret(inside.zext(status.is_error, WORD))
 
         run = builder.inttoptr(builder.load(word(builder, ir.Constant(WORD, RUN))), RUN_TYPE.as_pointer())
@@ -56,19 +56,19 @@ def _shared(typing_context: Any, body: Any, grain: Any, first: Any, end: Any, *a
         total = cgutils.alloca_once_value(builder, context.get_constant_null(result))
         with cgutils.for_range(builder, chunks) as loop:
             part = builder.load(builder.gep(places, [loop.index]))
-            builder.store(_added(builder, builder.load(total), part), total)
+            builder.store(_add(builder, builder.load(total), part), total)
         return builder.load(total)
 
     signature = result(body, types.int64, types.int64, types.int64, types.StarArgTuple(args))
     return signature, codegen
 
 
-def _added(builder: Any, a: Any, b: Any) -> Any:
+def _add(builder: Any, a: Any, b: Any) -> Any:
     """The sum of two numbers, or of two tuples of numbers."""
     if isinstance(a.type, ir.ArrayType | ir.LiteralStructType):
         total = a
         for k in range(len(a.type)):
-            part = _added(builder, builder.extract_value(a, k), builder.extract_value(b, k))
+            part = _add(builder, builder.extract_value(a, k), builder.extract_value(b, k))
             total = builder.insert_value(total, part, k)
         return total
     return builder.add(a, b) if isinstance(a.type, ir.IntType) else builder.fadd(a, b)
@@ -91,7 +91,7 @@ def shared_loop(body: Callable[..., Any], grain: str, known: dict[str, Any], **o
     """
     serial = compiler(keeps=False, no_cpython_wrapper=True, **options)(body)
     names = ", ".join(inspect.signature(body).parameters)
-    scope = {"shared": _shared, "body": serial, **known}
+    scope = {"shared": _share, "body": serial, **known}
     exec(f"def loop({names}):\n    return shared(body, {grain}, {names})", scope)
     loop = scope["loop"]
     # Numba keeps what it compiles beside the file that defines the function, under its name and line.

@@ -36,7 +36,7 @@ from numba.extending import intrinsic
 from mcprecond.backends.compilation import compiler
 from mcprecond.backends.first_use import LOGGER
 from mcprecond.backends.threads import default_threads
-from mcprecond.interrupts import held_back
+from mcprecond.interrupts import hold_back
 
 #: A loop is cut into at most so many chunks.
 MOST_CHUNKS = 256
@@ -305,7 +305,7 @@ _LOOP = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 5)
 def _run_first(entry: int, data: int, first: int, end: int, grain: int) -> Any:
     """Compile `_run`, and let it take the place of this function."""
     try:
-        with held_back(in_callback=True):
+        with hold_back(in_callback=True):
             _block[RUN] = address = _c_address(_run, 5)
     except Exception:  # raised here, it would be printed, and the loop taken for done
         LOGGER.exception("the loop that threads share cannot be compiled")
@@ -318,16 +318,16 @@ def _c_address(function: Any, operands: int) -> int:
     signature = (types.int64,) * operands
     function.compile(signature)
     compiled = function.overloads[signature]
-    found = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)
-    assert isinstance(found, int)
-    return found
+    address = compiled.library.get_pointer_to_function(compiled.fndesc.llvm_cfunc_wrapper_name)
+    assert isinstance(address, int)
+    return address
 
 
 @ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, *[ctypes.c_int64] * 3)
 def _start_threads(*nothing: Any) -> int:
     """Start the threads that are missing; as many as the system gives."""
     try:
-        with held_back(in_callback=True):
+        with hold_back(in_callback=True):
             _work.compile((types.int64,))
             for me in range(_block[_STARTED] + 1, _block[_THREADS]):
                 _prepare_sleep(me)

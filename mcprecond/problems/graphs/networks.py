@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mcprecond.backends import compile_loop, compile_row
-from mcprecond.backends.arguments import integer, shown
+from mcprecond.backends.arguments import describe, integer
 from mcprecond.problems.graphs.simple import seed_of, simple_graph, size_of
 
 
@@ -64,7 +64,7 @@ def rmat(
     except (TypeError, ValueError):
         p = np.array(np.nan)
     if p.shape != (4,) or not (p >= 0).all() or not math.isclose(p.sum(), 1, abs_tol=1e-9):
-        raise ValueError(f"probabilities must be four numbers >= 0 that add up to one, got {shown(probabilities)}")
+        raise ValueError(f"probabilities must be four numbers >= 0 that add up to one, got {describe(probabilities)}")
     bounds = np.rint(np.cumsum(p)[:3] * 2.0**32).astype(np.uint64)
     rows, columns = np.empty(count, np.int32), np.empty(count, np.int32)
     draw_edges(0, count, scale, seed_of(seed), bounds, rows, columns)

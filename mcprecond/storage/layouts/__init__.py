@@ -12,17 +12,17 @@ from mcprecond.backends import Backend
 from mcprecond.storage.layouts import csr
 from mcprecond.storage.layouts.csr import CSR, CSR_IN_PIECES
 from mcprecond.storage.layouts.dia import DIA, list_of_diagonals
-from mcprecond.storage.layouts.interleaved import interleaved
+from mcprecond.storage.layouts.interleaved import interleave_entries
 from mcprecond.storage.layouts.layout import LAYOUT_CHOICES, Layout, Pattern
 
-__all__ = ["CSR", "CSR_IN_PIECES", "DIA", "LAYOUT_CHOICES", "Layout", "Pattern", "chosen", "interleaved"]
+__all__ = ["CSR", "CSR_IN_PIECES", "DIA", "LAYOUT_CHOICES", "Layout", "Pattern", "choose_layout", "interleave_entries"]
 
 # Columns are stored in fewer bytes only where slices have so many rows on average, and colors so many slices per warp:
 # with less, the time is not that of reading them.
 LEAST_ROWS, LEAST_SLICES = 12, 0.25
 
 
-def chosen(
+def choose_layout(
     slices: Any, patterns: list[Pattern], n_colors: int, rows_are_sorted: bool, backend: Backend
 ) -> tuple[Layout, list[Any]]:
     """Choose a layout for both triangles, and store their columns.
@@ -44,9 +44,9 @@ def chosen(
         What the layout stores in place of columns.
     """
     if slices.ndim == 2:
-        return CSR_IN_PIECES, csr.stored(slices, patterns, backend, **CSR_IN_PIECES.macros)
+        return CSR_IN_PIECES, csr.store_columns(slices, patterns, backend, **CSR_IN_PIECES.macros)
     n, n_slices, warps = len(patterns[0][0]) - 1, len(slices) - 1, backend.resident_warps
     pays = rows_are_sorted and n >= LEAST_ROWS * n_slices and n_slices >= LEAST_SLICES * warps * n_colors
     if warps and n and pays and (lists := list_of_diagonals(slices, patterns, backend)):
         return DIA, lists
-    return CSR, csr.stored(slices, patterns, backend)
+    return CSR, csr.store_columns(slices, patterns, backend)

@@ -5,18 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from mcprecond.backends import Backend
-from mcprecond.storage.layouts.interleaved import interleaved
+from mcprecond.storage.layouts.interleaved import interleave_entries
 from mcprecond.storage.layouts.layout import Layout, Pattern
 
 IN_PIECES = {"CUT_ROWS": 1}
 
 
-def stored(slices: Any, patterns: list[Pattern], backend: Backend, **macros: int) -> list[Any]:
+def store_columns(slices: Any, patterns: list[Pattern], backend: Backend, **macros: int) -> list[Any]:
     """Return the columns of each triangle in the order of its entries."""
     if not backend.resident_warps:  # row by row, as they are
         return [columns for _, columns in patterns]
     return [
-        interleaved(slices, indptr, columns, columns, backend.xp.empty_like(columns), backend, False, **macros)
+        interleave_entries(slices, indptr, columns, columns, backend.xp.empty_like(columns), backend, False, **macros)
         for indptr, columns in patterns
     ]
 
@@ -24,7 +24,7 @@ def stored(slices: Any, patterns: list[Pattern], backend: Backend, **macros: int
 def columns_by_rows(slices: Any, indptr: Any, columns: Any, entries: int, backend: Backend) -> Any:
     """Return the column of each entry of a triangle, row by row: int32, shape (entries,)."""
     macros = IN_PIECES if slices.ndim == 2 else {}
-    return interleaved(slices, indptr, columns, columns, backend.xp.empty_like(columns), backend, True, **macros)
+    return interleave_entries(slices, indptr, columns, columns, backend.xp.empty_like(columns), backend, True, **macros)
 
 
 #: The layout that serves any matrix.

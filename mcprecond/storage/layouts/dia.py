@@ -90,9 +90,9 @@ def count_diagonals(n_slices, slices, lower_indptr, lower_indices, upper_indptr,
                 shifts = shifts_of(first, end, lower_indptr, lower_indices)
             else:
                 shifts = shifts_of(first, end, upper_indptr, upper_indices)
-            found = len(np.unique(shifts))
-            few = found < most_places * len(shifts) // (end - first)
-            counts[t * n_slices + k] = found if few else len(shifts)
+            n_diagonals = len(np.unique(shifts))
+            few = n_diagonals < most_places * len(shifts) // (end - first)
+            counts[t * n_slices + k] = n_diagonals if few else len(shifts)
 
 
 @KERNELS.per_item_driver
@@ -121,8 +121,8 @@ def list_columns(n_slices, slices, indptr, pairs, columns):
     heads = pairs.reshape(-1)[: 4 * (n_slices + 1)].reshape(-1, 4)
     for k in range(n_slices):
         for i in range(slices[k], slices[k + 1]):
-            row, place = np.int32(i - slices[k]), indptr[i]
+            row, e = np.int32(i - slices[k]), indptr[i]
             for d in range(heads[k, 1], heads[k + 1, 1]):
                 if pairs[d, 1] >> row & 1:
-                    columns[place] = pairs[d, 0] + row
-                    place += 1
+                    columns[e] = pairs[d, 0] + row
+                    e += 1

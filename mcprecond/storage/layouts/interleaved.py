@@ -18,7 +18,7 @@ from mcprecond.storage.schedule import MOST_ROWS
 KERNELS = KernelSet(__file__, f"OFFSET ENTRY {LAYOUT_CHOICES} (LANES)")
 
 
-def interleaved(
+def interleave_entries(
     slices: Any, indptr: Any, columns: Any, entries: Any, result: Any, backend: Backend, back: bool, **macros: int
 ) -> Any:
     """Put what is known of each entry of a triangle into the order of its slices, or back into that of CSR; return it.
@@ -40,13 +40,13 @@ def interleave(first, end, slices, indptr, columns, entries, result, back):
         lanes = MOST_ROWS
         while lanes * (slices[k + 1] - slices[k]) > MOST_ROWS:
             lanes //= 2
-        place, step = indptr[slices[k]], 0
-        while place < indptr[slices[k + 1]]:
+        position, step = indptr[slices[k]], 0
+        while position < indptr[slices[k + 1]]:
             for i in range(slices[k], slices[k + 1]):
                 for e in range(indptr[i] + step * lanes, min(indptr[i] + (step + 1) * lanes, indptr[i + 1])):
                     if back:
-                        result[e] = entries[place]
+                        result[e] = entries[position]
                     else:
-                        result[place] = entries[e]
-                    place += 1
+                        result[position] = entries[e]
+                    position += 1
             step += 1
