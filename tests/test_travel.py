@@ -17,6 +17,7 @@ from scipy.sparse.linalg import LinearOperator
 from mcprecond import (
     ILU0,
     AutoColoring,
+    ClassicalAMG,
     ColorBlocks,
     MulticolorDILU,
     MulticolorGS,
@@ -47,6 +48,7 @@ MAKERS = {
     "ILU0": lambda A, **options: ILU0(A, coloring="greedy", **options),
     "ILU0 in row order": lambda A, **options: ILU0(A, ordering="natural", **options),
     "multigrid of nodes": lambda A, **options: SmoothedAggregation(A, block_size=2, max_coarse=20, **options),
+    "classical multigrid": lambda A, **options: ClassicalAMG(A, max_coarse=20, **options),
     "K cycles": lambda A, **options: SmoothedAggregation(A, cycle="K", max_coarse=10, **options),
     "W cycles of levels of V cycles": lambda A, **options: SmoothedAggregation(
         A, max_coarse=20, **options
@@ -79,7 +81,13 @@ def test_every_public_preconditioner_is_tried(backend, to_device):
     A = to_device(spd(grid5(6)))
     tried = {type(make(A)).__name__ for make in MAKERS.values()} | {"PyAMGHierarchy"}
     public = {kind.__name__ for kind in all_classes(Preconditioner) if kind.__module__.startswith("mcprecond")}
-    assert public - tried - {*OF_PYAMG} == {"Preconditioner", "Colored", "Factored", "Multigrid"}
+    assert public - tried - {*OF_PYAMG} == {
+        "Preconditioner",
+        "Colored",
+        "Factored",
+        "Multigrid",
+        "BuiltMultigrid",
+    }
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

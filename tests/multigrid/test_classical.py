@@ -10,8 +10,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from reference.classical import coarse_points, dependences, extended
 
+from benchmarks.cases import diffusion
 from benchmarks.papers.mesh_families import anisotropic, jumping
-from mcprecond import ClassicalAMG, PatternChangedError, pcg, problems
+from mcprecond import ClassicalAMG, PatternChangedError, SmoothedAggregation, pcg, problems
+from mcprecond.multigrid import fitting_multigrid
 from mcprecond.multigrid.extended import MOST, ExtendedInterpolation
 from mcprecond.multigrid.splitting import COARSE, DEPENDS, INTERPOLATES, THETA, classical_strength, split
 from mcprecond.preconditioners.setup import admit
@@ -123,3 +125,124 @@ def test_what_is_nearly_diagonal_has_one_level(to_device, backend):
     assert len(M.levels) == 1
     b = backend.xp.ones(399)
     np.testing.assert_allclose(backend.to_host(M @ b), 1 / np.arange(1.0, 400.0))
+
+
+# ---- Points that are eliminated
+
+
+def tree(n: int, seed: int = 0) -> sp.csr_matrix:
+    """The Laplacian of a random tree, shifted a little."""
+    child = np.arange(1, n)
+    parent = (np.random.default_rng(seed).random(n - 1) * child).astype(int)
+    W = sp.coo_array((np.ones(n - 1), (child, parent)), shape=(n, n)).tocsr()
+    W = W + W.T
+    return sp.csr_matrix(sp.diags_array(W.sum(axis=1) + 1e-3) - W)
+
+
+@pytest.mark.parametrize("build", [SmoothedAggregation, ClassicalAMG])
+@pytest.mark.parametrize("make", [lambda: tree(3000), lambda: 2.001 * sp.eye_array(999) - chain(999)])
+def test_trees_and_chains_are_solved_exactly(build, make, to_device, backend):
+    A, rng = sp.csr_matrix(make()), np.random.default_rng(1)
+    M, b = build(to_device(A), dtype=np.float64), rng.uniform(-1, 1, A.shape[0])
+    assert M.levels[0].smoother.is_exact and M.operator_complexity < 1.5
+    x = backend.to_host(M @ to_device(b))
+    np.testing.assert_allclose(A @ x, b, atol=1e-9 * abs(x).max())
+    D = sp.diags_array(rng.uniform(1, 3, A.shape[0]))
+    other = sp.csr_matrix(D @ A @ D)
+    M.update(to_device(other))
+    x = backend.to_host(M @ to_device(b))
+    np.testing.assert_allclose(other @ x, b, atol=1e-8 * abs(x).max())
+    columns = backend.to_host(M @ to_device(np.stack([b, 2 * b], axis=1)))
+    np.testing.assert_allclose(columns[:, 1], 2 * x, rtol=1e-12, atol=1e-12 * abs(x).max())
+
+
+def chain(n: int) -> sp.sparray:
+    return sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(n, n))
+
+
+@pytest.mark.parametrize("cycle", ["W", "K"])
+def test_other_cycles_over_eliminated_points(cycle, to_device):
+    A = tree(4000)
+    b = to_device(np.ones(4000))
+    result = pcg(to_device(A), b, M=SmoothedAggregation(to_device(A), cycle=cycle, max_coarse=40), rtol=1e-8)
+    assert result.converged and result.iterations <= 3
+
+
+# ---- Units, lonely points and the choice
+
+
+def in_units(A, units):
+    D = sp.diags_array(units)
+    return sp.csr_matrix(D @ A @ D)
+
+
+UNITS = {
+    "checkerboard": lambda n: np.where(np.add.outer(np.arange(n), np.arange(n)).ravel() % 2, 1e3, 1.0),
+    "random": lambda n: 10 ** np.random.default_rng(0).uniform(-3, 3, n * n),
+}
+
+
+@pytest.mark.parametrize("units", UNITS)
+@pytest.mark.parametrize("build", [SmoothedAggregation, ClassicalAMG, fitting_multigrid])
+def test_units_cost_no_iterations(build, units, to_device):
+    n = 60
+    A = in_units(grid5(n), UNITS[units](n))
+    b = A @ np.random.default_rng(1).uniform(-1, 1, n * n)
+    M = build(to_device(A))
+    assert pcg(to_device(A), to_device(b), M=M, rtol=1e-8).iterations <= 9
+    other = in_units(grid5(n), 2 * UNITS[units](n))
+    M.update(to_device(other))
+    assert pcg(to_device(other), to_device(b), M=M, rtol=1e-8).iterations <= 9
+
+
+def random_jumps(n, decades, seed=0):
+    k = 10 ** (decades * np.random.default_rng(seed).random(n * n))
+    A = diffusion((n, n), k.reshape(n, n), (1.0, 1.0))
+    return sp.csr_matrix(A)
+
+
+@pytest.mark.parametrize("decades", [5, 6])
+def test_random_jumps(decades, to_device):
+    A = random_jumps(100, decades)
+    b = to_device(A @ np.random.default_rng(1).uniform(-1, 1, 10_000))
+    iterations = {}
+    for build in (SmoothedAggregation, ClassicalAMG, fitting_multigrid):
+        result = pcg(to_device(A), b, M=build(to_device(A)), rtol=1e-8)
+        assert result.converged
+        iterations[build.__name__] = result.iterations
+    assert iterations["fitting_multigrid"] <= 9 and iterations["SmoothedAggregation"] <= 40
+
+
+def test_lonely_points_are_in_aggregates(to_device, backend):
+    A = random_jumps(60, 5)
+    level = SmoothedAggregation(to_device(A)).levels[0]
+    labels = backend.to_host(level.T.labels)
+    sums = np.asarray(A.sum(axis=1)).ravel()
+    assert (labels[sums < 0.1 * A.diagonal()] >= 0).mean() > 0.999
+    P = level.P if backend.name == "cpu" else level.P.get()
+    assert (np.diff(P.indptr)[labels >= 0] > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        (lambda: grid5(60), SmoothedAggregation),
+        (lambda: sp.csr_matrix(anisotropic(60)), SmoothedAggregation),
+        (lambda: problems.laplacian((16, 16, 16), points=27), SmoothedAggregation),
+        (lambda: random_jumps(60, 5), ClassicalAMG),
+        (lambda: slivers(3000, 4.0), ClassicalAMG),
+        (lambda: sp.csr_matrix(problems.circuit(60)), ClassicalAMG),
+    ],
+)
+def test_the_multigrid_that_fits(make, kind, to_device):
+    A = to_device(sp.csr_matrix(make()))
+    M = fitting_multigrid(A)
+    assert type(M) is kind and M.reason and M.reason in str(M).splitlines()[0]
+    result = pcg(A, to_device(np.ones(A.shape[0])), M="multigrid", rtol=1e-8)
+    assert result.converged and result.iterations <= 20
+
+
+def test_given_candidates_and_nodes_take_aggregates(to_device):
+    A = random_jumps(20, 5)
+    assert "B is given" in str(fitting_multigrid(to_device(A), np.ones(400)))
+    assert "block_size" in str(fitting_multigrid(to_device(A), block_size=2))

@@ -230,7 +230,7 @@ def test_trivial_systems(backend, to_device):
     assert pcg(operator, to_device(np.ones(25)), M="auto").converged
     unsymmetric = sp.csr_matrix(sp.diags_array([-1.5, 3, -1], offsets=[-1, 0, 1], shape=(25, 25)))
     assert pcg(to_device(unsymmetric), to_device(np.ones(25)), M="auto", maxiter=2).reason is Reason.UNSYMMETRIC_A
-    with pytest.raises(ValueError, match="M must be one of auto, got 'best'"):
+    with pytest.raises(ValueError, match="M must be one of auto, multigrid, got 'best'"):
         pcg(A, to_device(np.ones(25)), M="best")
 
 
