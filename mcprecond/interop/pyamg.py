@@ -6,16 +6,14 @@ import warnings
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from mcprecond.backends import Backend
 from mcprecond.backends.arguments import describe, flag, integer, one_of, real
-from mcprecond.multigrid import SmoothedAggregation, from_pyamg
-from mcprecond.multigrid.from_pyamg import PyAMGHierarchy
+from mcprecond.multigrid import ClassicalAMG, SmoothedAggregation, from_pyamg
 from mcprecond.multigrid.hierarchy import Multigrid
+from mcprecond.multigrid.splitting import THETA
 from mcprecond.preconditioners import MulticolorGS
 from mcprecond.preconditioners.gauss_seidel import SWEEPS
-from mcprecond.preconditioners.setup import admit
 from mcprecond.typing import ColoringMethod, DeviceArray, HostArray, Matrix, Sweep
 
 __all__ = ["Smoother", "change_smoothers", "from_pyamg", "ruge_stuben_solver", "smoothed_aggregation_solver"]
@@ -153,12 +151,8 @@ class SmoothedAggregationSolver(CalledAsPyAMG, SmoothedAggregation):
         self.add_aggregations()
 
 
-class RugeStubenSolver(CalledAsPyAMG, PyAMGHierarchy):
-    """What `ruge_stuben_solver` returns: the levels of a PyAMGHierarchy."""
-
-    def __init__(self, M: PyAMGHierarchy) -> None:
-        sweeps = {"presweeps": M.presweeps, "postsweeps": M.postsweeps, "cycle": M.cycle}
-        super().__init__(M.levels[0].A, M.levels, M._coarse, symmetric=M.symmetric, **sweeps)
+class RugeStubenSolver(CalledAsPyAMG, ClassicalAMG):
+    """What `ruge_stuben_solver` returns."""
 
 
 def aggregation_matrix(labels: Any, backend: Backend) -> Any:
@@ -276,30 +270,52 @@ def smoothed_aggregation_solver(
     )
 
 
-def ruge_stuben_solver(A: Matrix, *, presmoother: Any = None, postsmoother: Any = None, **arguments: Any) -> Multigrid:
-    """Return the levels that PyAMG's function of this name builds, with the cycles and smoothers of this package.
+def ruge_stuben_solver(
+    A: Matrix,
+    strength: Any = ("classical", {"theta": 0.25}),
+    CF: Any = "RS",
+    interpolation: Any = "classical",
+    presmoother: Any = None,
+    postsmoother: Any = None,
+    max_levels: int = 30,
+    max_coarse: int | None = None,
+    keep: bool = False,
+    *,
+    coarse_solver: Any = "pinv",
+) -> ClassicalAMG:
+    """Return a `ClassicalAMG` by the arguments of PyAMG's function of this name.
+
+    Its `solve` returns x, as PyAMG's does, and its complexities can be called. The coarse points are those of PMIS,
+    which is found in parallel, and interpolation is extended+i, whatever PyAMG calls them: the levels are others, and
+    CG takes fewer iterations in most cases.
 
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)
-        PyAMG builds the levels on the host; cycles run where A lives.
-    presmoother, postsmoother
-        As in `smoothed_aggregation_solver`; by default a forward sweep of Gauss-Seidel before, and a backward one after
-        the correction.
-    **arguments
-        All others of PyAMG's function.
+        Symmetric or Hermitian, and positive definite; semidefinite will do. Levels are built where it lives.
+    strength : ("classical", {"theta": t}) or "classical"
+    CF : {"RS", "PMIS", "PMISc", "CLJP", "CLJPc"}, or (str, options)
+    interpolation : {"classical", "direct"}, or (str, options)
+    presmoother, postsmoother, keep, coarse_solver
+        As in `smoothed_aggregation_solver`.
+    max_levels : int
+    max_coarse : int, optional
+        As `ClassicalAMG`, whose default suits the device; in PyAMG it is 10.
 
     Returns
     -------
-    PyAMGHierarchy
-        See `from_pyamg`. Its `solve` returns x, as PyAMG's does.
+    ClassicalAMG
+
+    Warns
+    -----
+    UserWarning
+        If an argument asks for what is only in PyAMG, which says what is left out. Let PyAMG build such levels, and
+        convert them by `from_pyamg`.
 
     Raises
     ------
-    ImportError
-        If PyAMG is missing.
     TypeError, ValueError
-        As `from_pyamg`, and as PyAMG's function.
+        As `ClassicalAMG`: for an unsymmetric A let PyAMG build the levels.
 
     Examples
     --------
@@ -309,17 +325,18 @@ def ruge_stuben_solver(A: Matrix, *, presmoother: Any = None, postsmoother: Any 
     >>> A = problems.laplacian((60, 60))
     >>> ml, residuals = ruge_stuben_solver(A), []
     >>> x = ml.solve(np.ones(3600), tol=1e-8, accel="cg", residuals=residuals)
-    >>> ml.levels[1].A.shape, len(residuals) - 1
-    ((1800, 1800), 8)
+    >>> len(ml.levels), len(residuals) - 1
+    (3, 8)
     """
-    from pyamg.classical import ruge_stuben_solver as theirs
-
-    matrix, _ = admit(A, finite=True)
-    csr = scipy.sparse.csr_array(matrix.csr if matrix.backend.name == "cpu" else matrix.csr.get())
     left_out: list[str] = []
+    theta = _recognize("strength", strength, ("classical",), ("theta", "norm"), left_out)[1].get("theta", THETA)
+    _recognize("CF", CF, ("RS", "PMIS", "PMISc", "CLJP", "CLJPc"), ("second_pass",), left_out)
+    _recognize("interpolation", interpolation, ("classical", "direct"), ("modified",), left_out)
+    _recognize("coarse_solver", coarse_solver, DIRECT, (), left_out)
     smoothing = _smoothing(presmoother, postsmoother, left_out)
     _warn_of(left_out)
-    return RugeStubenSolver(from_pyamg(theirs(csr, **arguments), device=matrix.backend.name, **smoothing))
+    flag(keep, "keep")
+    return RugeStubenSolver(A, theta=theta, max_levels=max_levels, max_coarse=max_coarse, **smoothing)
 
 
 def _block_size(A: Any) -> int:

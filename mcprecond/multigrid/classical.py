@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from mcprecond.backends.arguments import real
 from mcprecond.multigrid.built import BuiltMultigrid, admit_definite, options_for, refuse_unfit
-from mcprecond.multigrid.setup import coarsen_by_splitting
+from mcprecond.multigrid.setup import Splitting
+from mcprecond.multigrid.splitting import THETA
 from mcprecond.tuning.least_time import ColoringArgument
 from mcprecond.typing import Cycle, Device, Matrix, SmootherName, StoredDType
 
@@ -21,7 +23,7 @@ class ClassicalAMG(BuiltMultigrid):
     ``M @ r`` is one cycle on A z = r from zero. With as many sweeps before the correction as after it M is symmetric
     positive definite for such an A, and fits CG.
 
-    Point i depends strongly on j if ``-a_ij >= max_k(-a_ik) / 4``. Of the weights of a row of P the four largest are
+    Point i depends strongly on j if ``-a_ij >= theta max_k(-a_ik)``. Of the weights of a row of P the four largest are
     kept. Setup, updates and cycles are run-to-run deterministic, with the smoothers of this package.
 
     Parameters
@@ -29,6 +31,8 @@ class ClassicalAMG(BuiltMultigrid):
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)
         Symmetric or Hermitian positive definite, real or complex floats. Not changed; `levels` refers to it. If its
         diagonal comes near the ends of a dtype's range, the coarse levels are those of A scaled by powers of two.
+    theta : float
+        From 0 to 1: the share of the largest connection of a point from which on others are strong.
     smoother, coloring, presweeps, postsweeps, cycle, max_coarse, dtype, device
         As in `SmoothedAggregation`.
     max_levels : int
@@ -56,13 +60,14 @@ class ClassicalAMG(BuiltMultigrid):
     >>> [level.A.shape[0] for level in M.levels]
     [3600, 1342, 286]
     >>> pcg(A, np.ones(3600), M=M, rtol=1e-8).iterations
-    6
+    8
     """
 
     def __init__(
         self,
         A: Matrix,
         *,
+        theta: float = THETA,
         smoother: SmootherName | Callable[[Any], Any] = "auto",
         coloring: ColoringArgument = "auto",
         presweeps: int = 1,
@@ -73,9 +78,10 @@ class ClassicalAMG(BuiltMultigrid):
         dtype: StoredDType | None = None,
         device: Device | None = None,
     ) -> None:
+        self.theta = real(theta, "theta", 0, 1)
         self._take_cycle(smoother, presweeps, postsweeps, cycle)
         matrix, origin = admit_definite(A, device)
         how = options_for(matrix, 1, self.smoother, coloring, max_levels, max_coarse, dtype)
         refuse_unfit(matrix)
         self._choose_scales(matrix, how, may_differ=True)
-        self._build(matrix, origin, coarsen_by_splitting, how)
+        self._build(matrix, origin, Splitting(self.theta), how)

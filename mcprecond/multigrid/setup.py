@@ -24,7 +24,7 @@ from mcprecond.multigrid.interpolation import SmoothedInterpolation
 from mcprecond.multigrid.lonely import join_lonely
 from mcprecond.multigrid.named_smoothers import is_polynomial, new_smoother
 from mcprecond.multigrid.patterns import longest_rows
-from mcprecond.multigrid.splitting import THETA, classical_strength, split
+from mcprecond.multigrid.splitting import classical_strength, split
 from mcprecond.multigrid.strength import Connections, symmetric_strength
 from mcprecond.multigrid.tentative import fit_tentative
 from mcprecond.multigrid.units import NOT_DEFINITE, narrow_matrix, refuse_indefinite, without_couplings
@@ -148,14 +148,25 @@ class Aggregation:
         self.B, self.block_size = T.B, k
 
 
-def coarsen_by_splitting(level: Level, A: AdmittedMatrix, number: int) -> None:
-    """Coarsening by points: A -> strong dependences -> coarse and fine points -> P -> pattern of A_c."""
-    if eliminate(level, A) is not None:
-        return
-    found = classical_strength(A, THETA)
-    P = ExtendedInterpolation(A, found.flags, split(A, found))
-    if 0 < P.count <= MOST_COARSE * A.shape[0]:
-        level.interpolation, level.galerkin = P, Galerkin(A, P)
+@dataclass(frozen=True)
+class Splitting:
+    """Coarsening by points: A -> strong dependences -> coarse and fine points -> P -> pattern of A_c.
+
+    Attributes
+    ----------
+    theta : float
+        The limit of strength.
+    """
+
+    theta: float
+
+    def __call__(self, level: Level, A: AdmittedMatrix, number: int) -> None:
+        if eliminate(level, A) is not None:
+            return
+        found = classical_strength(A, self.theta)
+        P = ExtendedInterpolation(A, found.flags, split(A, found))
+        if 0 < P.count <= MOST_COARSE * A.shape[0]:
+            level.interpolation, level.galerkin = P, Galerkin(A, P)
 
 
 def coarse_matrix(level: Level, A: AdmittedMatrix, number: int, narrowest: Any) -> AdmittedMatrix:

@@ -119,6 +119,13 @@ def test_bad_matrices(change, message, to_device):
         ClassicalAMG(to_device(sp.csr_matrix(change(grid5(5)))))
 
 
+def test_theta(to_device):
+    A = to_device(problems.laplacian((40, 40)))
+    assert len(ClassicalAMG(A, theta=1.0, max_coarse=50).levels) > 1
+    with pytest.raises(ValueError, match="theta must be between 0 and 1"):
+        ClassicalAMG(A, theta=2.0)
+
+
 def test_what_is_nearly_diagonal_has_one_level(to_device, backend):
     A = to_device(sp.csr_matrix(sp.diags_array(np.arange(1.0, 400.0))))
     M = ClassicalAMG(A)
