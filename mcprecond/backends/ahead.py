@@ -110,7 +110,7 @@ def variants_ahead(
 
 
 def _variants(line: str, usual: dict[str, Any]) -> list[tuple[KernelSet, dict[str, Any]]]:
-    """Those of one line, one for each combination of choices."""
+    """The variants of one line, one for each combination of choices."""
     module, *words = line.split()
     names, choices = [], []
     for word in words:

@@ -18,7 +18,7 @@ Name = TypeVar("Name", bound=str)
 LONGEST = 60  # characters of a value that a message shows
 
 
-#: What solvers compute with.
+#: The dtypes that solvers compute with.
 FLOATS = tuple(np.dtype(name) for name in ("float32", "float64", "complex64", "complex128"))
 
 
@@ -190,5 +190,5 @@ def stored_dtype(dtype: Any, of_matrix: Any) -> np.dtype[Any]:
 
 
 def single(dtype: Any) -> np.dtype[Any]:
-    """The dtype of single precision that is real or complex as another one is."""
+    """The dtype of single precision, complex for a complex dtype."""
     return np.dtype(np.complex64 if np.dtype(dtype).kind == "c" else np.float32)

@@ -49,7 +49,7 @@ class Backend(Protocol):
 
     @property
     def stream(self) -> Hashable:
-        """What tells the current stream from others. Work on one stream is done in the order of its enqueuing."""
+        """A key that tells the current stream from others. Work on one stream is done in the order of its enqueuing."""
 
     def kernels(self, kernel_set: KernelSet, **macros: Any) -> Any:
         """Return an object with one callable ``f(items, *args)`` per kernel of the set.
@@ -60,7 +60,7 @@ class Backend(Protocol):
 
     def record(self, fields: tuple[Any, ...], of_cuda: tuple[Any, ...] = ()) -> tuple[Any, ...]:
         """Return the arguments by which kernels take arrays and integers that belong together: in CUDA one struct with
-        the addresses of the arrays, which do not stay alive for it; on the CPU the fields, without those of CUDA alone.
+        the arrays' addresses, which does not keep the arrays alive; on the CPU the fields, but for those of CUDA alone.
         """
 
     def repeatable(self, function: Callable[[], None]) -> Callable[[], None]:
@@ -74,8 +74,8 @@ class Backend(Protocol):
 
     def fetcher(self, array: Any) -> Callable[[], Callable[[], np.ndarray]]:
         """Return a function that asks for `array` as it is once everything enqueued so far is done, and returns a
-        function that waits for it, but not for what is enqueued later. What it returns holds until the next one is
-        asked for.
+        function that waits for it, but not for what is enqueued later. The array that the latter returns holds until
+        the next array is asked for.
         """
 
     def synchronize(self) -> None:

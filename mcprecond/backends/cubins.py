@@ -101,7 +101,7 @@ def compile_ahead(program: Program) -> None:
 
 @functools.cache
 def _waiting() -> queue.SimpleQueue[tuple[Future[bytes], Program]]:
-    """What waits for a core. The threads that take it from there end with the process, whatever is left."""
+    """The programs that wait for a core. The threads that take them end with the process, whatever is left."""
     waiting: queue.SimpleQueue[tuple[Future[bytes], Program]] = queue.SimpleQueue()
 
     def work() -> None:
@@ -177,7 +177,7 @@ def _library() -> str:
 
 @functools.cache
 def _cupy_version() -> str:
-    """CuPy's version, and that of the CUDA which it is for."""
+    """The versions of CuPy and of the CUDA that it is built for."""
     import cupy
 
     return f"{cupy.__version__} {cupy.cuda.runtime.runtimeGetVersion()}"

@@ -46,7 +46,7 @@ def literal(value: int | float) -> str:
 
 
 def constants_of(module: Path) -> Mapping[str, int | float]:
-    """The constants that a Python module has for the CUDA files of its name; it need not exist."""
+    """The constants that a Python module has for the CUDA files of its name; the module need not exist."""
     if not module.exists():
         return {}
     name = ".".join([PACKAGE.name, *module.relative_to(PACKAGE).with_suffix("").parts])

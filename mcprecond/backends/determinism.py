@@ -35,9 +35,9 @@ class deterministic:
     else runs there, with any number of threads on the CPU. What is not, has to be asked for by name: colorings whose
     threads race ("eb", "vb" and others, see `COLORINGS`) and ``color(balance=True)``.
 
-    The level is that of the process: the last one that was asked for and has not ended counts, in whichever order the
-    blocks of threads end. What is set up before, such as a preconditioner, keeps the choices of that time: set the
-    level first. The variable MCPRECOND_DETERMINISTIC sets it when the package is imported.
+    The level holds for the whole process: the last one that was asked for and has not ended counts, in whichever order
+    the blocks of threads end. A preconditioner that was set up before keeps the choices of that time: set the level
+    first. The variable MCPRECOND_DETERMINISTIC sets it when the package is imported.
 
     Parameters
     ----------

@@ -98,7 +98,7 @@ def _once(what: str, compiler: str, message: str) -> None:
 
 
 class _Numba(event.Listener):
-    """Hears of every function that Numba compiles and has not kept; of those that it needs for that, too."""
+    """Hears of every function that Numba compiles and has not kept, and of the functions that it calls."""
 
     def __init__(self) -> None:
         self.stack = contextlib.ExitStack()
@@ -119,7 +119,7 @@ class _Numba(event.Listener):
 
 
 def numba_folder(cache_path: str | None) -> str | None:
-    """The folder of the whole package for that of one function: beside the modules, or elsewhere."""
+    """The folder of the package's cache, by the folder of one function's: beside the modules, or elsewhere."""
     if cache_path is None:
         return None
     folder = Path(cache_path)

@@ -1,5 +1,5 @@
 """The door for vectors: what a user passes in is checked here, once, with messages that say what was found and what to
-do. Matrices have theirs in matrix.py.
+do. The door for matrices is matrix.py.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def shape_vector(b: Any, n: int, backend: Backend, name: str = "b") -> Any:
 
 
 def shape_columns(b: Any, n: int, most: int, backend: Backend, name: str = "b") -> Any:
-    """The same where b may have several columns: then the shape is (n, k), with k from 2 to `most`."""
+    """`shape_vector` for a b that may have several columns: then the shape is (n, k), with k from 2 to `most`."""
     array = _numbers(b, backend, name)
     if array.ndim != 2 or array.shape[0] != n or array.shape[1] == 1:
         if array.shape not in ((n,), (n, 1)):

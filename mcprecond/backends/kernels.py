@@ -96,7 +96,7 @@ class Choice(NamedTuple):
 
 
 def choice_of(word: str) -> int | np.dtype[Any]:
-    """What is chosen, as it is written: "8" or "int32"."""
+    """A choice by its text: "8" or "int32"."""
     return int(word) if word.isdecimal() else np.dtype(word)
 
 
@@ -112,7 +112,7 @@ class KernelSet:
     module_file : str
     choices : str
         The macros that kernels are compiled with, as in "OFFSET VALUE SLICED_DIA=0 (LANES)": their names, some with a
-        default. What stands in parentheses only the launch needs to know.
+        default. Choices in parentheses are for the launch only.
     """
 
     module_file: str
@@ -164,7 +164,7 @@ class KernelSet:
         return loop
 
     def in_parts(self, parts: int) -> Any:
-        """The same where the CPU does its work in so many parts: ``body(first_part, end_part, items, ...)``."""
+        """`per_item` where the CPU does its work in so many parts: ``body(first_part, end_part, items, ...)``."""
 
         def register(body: Callable[..., Any]) -> Any:
             self._register(body.__name__, partial(loop := compile_loop(body, grain=1), 0, parts), "per_item")
@@ -173,7 +173,7 @@ class KernelSet:
         return register
 
     def per_item_driver(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The same where the function on the CPU is serial code that calls parallel loops, as drivers are."""
+        """`per_item` where the function on the CPU is serial code that calls parallel loops, as drivers are."""
         return self._register(function.__name__, compile_part(function), "per_item")
 
     def strided(self, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -224,7 +224,7 @@ class Kernels:
         self._origin = backend, kernel_set, macros
 
     def __getattr__(self, name: str) -> Callable[..., None]:
-        """Only what is not there arrives here."""
+        """Only names that are not there arrive here."""
         raise AttributeError(f"there is no kernel {name!r}")
 
     def __reduce__(self) -> Any:
@@ -249,7 +249,7 @@ def offset_type(entries: int) -> type[np.signedinteger[Any]]:
 def unsigned(indices: Any) -> Any:
     """A view of non-negative integers as unsigned ones.
 
-    What is indexed with them Numba does not first check for counting from the end. That is a third of the time of a
-    loop over sparse rows. But do not compute with them: together with signed integers they become floats.
+    Numba checks whether a signed index counts from the end, which takes a third of the time of a loop over sparse rows.
+    But do not compute with them: together with signed integers they become floats.
     """
     return indices.view(f"u{indices.dtype.itemsize}")

@@ -1,8 +1,8 @@
 """The residual b - A x as accurate as if it were computed with twice the digits of double precision.
 
-A sum of products is accumulated together with all of its rounding errors. The error of a product is what a fused
-multiply-add leaves of it, and that of a sum follows from six additions. So the result is right to its last digits, also
-where b - A x is far smaller than the rounding errors of A x.
+A sum of products is accumulated together with all of its rounding errors. A fused multiply-add gives the error of a
+product, and six additions give the error of a sum. So the result is right to its last digits, also where b - A x is far
+smaller than the rounding errors of A x.
 
 Ogita, Rump, Oishi: Accurate Sum and Dot Product, SIAM J. Sci. Comput. 26, 2005, Algorithm 5.3.
 """
@@ -36,7 +36,7 @@ def find_accurate_residual(A: Csr, x: Any, b: Any, r: Any, backend: Backend) -> 
 
 
 def real_parts(v: Any) -> Any:
-    """A contiguous vector as an array with a row for each number: its real part, and the imaginary one if it has it."""
+    """A contiguous vector as an array with a row for each number: its real part and, if complex, its imaginary part."""
     return v.view(v.real.dtype).reshape(len(v), -1) if len(v) else v.real.reshape(0, 1)
 
 

@@ -1,8 +1,8 @@
 """Products of a sparse matrix with vectors of several columns: one pass over its entries serves all of them.
 
-Vectors have the shape (n, k), in C order: what an entry multiplies lies together. On a GPU neighboring threads compute
-neighboring columns of one row, from entries that their block has put into shared memory. On the CPU a row is summed for
-eight or four columns at once.
+Vectors have the shape (n, k), in C order: the numbers that an entry multiplies lie together. On a GPU neighboring
+threads compute neighboring columns of one row, from entries that their block has put into shared memory. On the CPU a
+row is summed for eight or four columns at once.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ CUDA_CONSTANTS = {"LOADS": LOADS, "MOST_ROUNDS": MOST_ROUNDS, "PIECE": PIECE}
 
 @compile_inlined
 def row_products(begin, end, indices, values, x, y, i):
-    """Row i of y becomes a row of A, its entries from `begin` to `end` - 1, times x. It is in the cache after the first
-    columns.
+    """Row i of y becomes a row of A, its entries from `begin` to `end` - 1, times x. The row of A is in the cache after
+    the first columns.
     """
     k, c = y.shape[1], 0
     while c + 8 <= k:
@@ -44,7 +44,7 @@ def row_products(begin, end, indices, values, x, y, i):
 
 @KERNELS.per_item_driver
 def multiply(size, k, indptr, indices, values, x, adds, y):
-    """Y = A X, or Y += A X; size is that of Y."""
+    """Y = A X, or Y += A X; `size` counts the numbers of Y."""
     multiply_rows(0, len(y), indptr, indices, values, x, adds, y)
 
 

@@ -7,8 +7,8 @@ algorithm CSR-Stream, except that every block has the same number of rows and no
 Greathouse, Daga: Efficient Sparse Matrix-Vector Multiplication on GPUs Using the CSR Storage Format, SC 2014.
 
 One warp walks a row of 10^5 entries for a millisecond, while all others wait. So rows beyond a length are cut into
-pieces. The last warp to finish a piece of a row adds up what was found for all of them, in their order: results do not
-depend on which warp that is.
+pieces. The last warp to finish a piece of a row adds up the sums of all pieces in their order: results do not depend on
+which warp is last.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class Csr(Operator):
         Its values are referred to where they are stored as they are.
     backend : Backend
     stored : dtype, optional
-        In which values are stored; their own by default.
+        The dtype in which values are stored; by default their own.
     dtype, argument : dtype, optional
-        Of the vectors that come out, that of the values by default; and of those that the matrix is applied to, the
-        same by default. Rows are summed in the latter.
+        `dtype` is the dtype of the products, by default that of the values. `argument` is the dtype of the vectors that
+        the matrix is applied to, by default `dtype`; rows are summed in it.
     longest_row : int, optional
         The length of the longest row, or more. Without it no row is cut into pieces.
     exponent : int, optional
@@ -96,7 +96,7 @@ class Csr(Operator):
         return product
 
     def diagonal_magnitudes(self) -> Any:
-        """The magnitudes of the entries on the diagonal, of repeated ones that of one; 0 where there is none."""
+        """The magnitudes of the diagonal entries: of one of them where they are repeated, 0 where there is none."""
         xp = self._backend.xp
         rows = rows_of(self.indptr, self.indices, xp)
         places = xp.flatnonzero(rows == self.indices)
@@ -105,7 +105,7 @@ class Csr(Operator):
         return magnitudes
 
     def sizes_of(self, v: Any) -> Any:
-        """For each row the sum of the magnitudes of the products that its product with a vector consists of."""
+        """For each row the sum of the magnitudes of the terms of its product with a vector."""
         magnitudes = abs(self.values).astype(np.float64), self.indices, self.indptr
         return self._backend.sparse.csr_matrix(magnitudes, shape=self.shape) @ abs(v).astype(np.float64)
 
@@ -177,10 +177,11 @@ class LongRows(NamedTuple):
     Attributes
     ----------
     longest : int
-        The length of the longest of the rows that are not cut.
+        The length of the longest row that is not cut.
     n_rows, n_pieces : int
     plan : array of int32
-        For each piece the number of its row among the long ones; for each long row, its row; where its pieces begin.
+        For each piece the number of its row among the long ones; for each long row its number in the matrix, and where
+        its pieces begin.
     """
 
     longest: int

@@ -84,7 +84,7 @@ def inverse_of(csr: Any, backend: Backend, sizes: Callable[[], Any] | None = Non
 
 
 def _inverse(dense: Any, dtype: Any, backend: Backend, sizes: Callable[[], Any] | None) -> Any:
-    """The same of a dense matrix on a backend, in a dtype."""
+    """`inverse_of` for a dense matrix on a backend, returned in a dtype."""
     xp, n = backend.xp, len(dense)
     diagonal = xp.diagonal(dense).real
     diagonal = xp.where(diagonal > 0, diagonal, 1)
@@ -109,7 +109,7 @@ def _definite_inverse(dense: Any, least: float, backend: Backend) -> Any:
         return inverse if invert_definite(inverse, least) else None
     from cupyx.scipy.linalg import solve_triangular
 
-    factor = xp.linalg.cholesky(dense)  # it leaves pivots that are not positive, and does not raise
+    factor = xp.linalg.cholesky(dense)  # CuPy does not raise, but leaves pivots that are not positive
     if not bool((xp.diagonal(factor).real > least**0.5).all()):
         return None
     inverse = solve_triangular(factor, xp.eye(len(dense), dtype=dense.dtype), lower=True, check_finite=False)

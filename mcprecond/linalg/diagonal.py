@@ -37,8 +37,9 @@ class Diagonal(Operator):
         return self._exponent
 
     def beside(self, matrix: AdmittedMatrix) -> Diagonal:
-        """Return the same as a preconditioner of a matrix, with the exponent by which the product of the two has that
-        of its diagonal. Where units differ, the largest entries of the two are in different rows, and do not tell it.
+        """Return this operator as a preconditioner of a matrix, with the exponent that brings the product of the two to
+        the magnitude of the product's diagonal. Where units differ, the largest entries of the two are in different
+        rows, and say nothing about their product.
         """
         with np.errstate(all="ignore"):
             products = self._diagonal * matrix.canonical().diagonal()

@@ -1,7 +1,7 @@
 """Whatever is applied to vectors: one protocol for matrices, preconditioners, smoothers and operators of others.
 
-What an application writes beside its result is in a state of its own, so that one operator serves any number of
-streams and threads, and its launches can be captured::
+Whatever an application writes beside its result is in the application's state, so that one operator serves any number
+of streams and threads, and its launches can be captured::
 
     state = operator.new_state()
     operator.enqueue(state, x, y)      # y = operator(x): launches kernels only
@@ -144,7 +144,7 @@ class Scaled(Operator):
 
     @contextmanager
     def lend_state(self, columns: int = 1) -> Iterator[Any]:
-        """See `Operator`: that of M."""
+        """See `Operator`: the state of M."""
         if self.M is None:
             yield None
             return

@@ -1,6 +1,7 @@
 """Sums in a fixed order: the same bits in every run, on every GPU, and with any number of threads.
 
-NumPy and CuPy do not give that: the number of partial sums depends on the threads of the BLAS, or on the GPU.
+The sums of NumPy and CuPy are in no fixed order: the number of partial sums depends on the threads of the BLAS, or on
+the GPU.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def wide(v: Any) -> Any:
 
 
 def norm_of(v: Any, backend: Backend) -> float:
-    """The same for a vector whose squares may overflow or underflow, as a number on the host.
+    """The Euclidean norm of a vector whose squares may overflow or underflow, as a number on the host.
 
     It is not finite if the vector is not.
     """

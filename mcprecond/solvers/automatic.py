@@ -27,8 +27,8 @@ from mcprecond.tuning.cost_model import speeds_of
 from mcprecond.tuning.least_time import choose
 from mcprecond.tuning.stages import LEAST_ITERATIONS, Prediction, Progress, expected_rate, next_stage, predictions
 
-#: What makes a preconditioner of an admitted matrix, by the name of its stage. Multigrid, which stands above this
-#: package, puts itself here.
+#: The constructors of preconditioners, which take an admitted matrix, by the name of the stage. Multigrid, which stands
+#: above this package, adds its own.
 BUILDERS: dict[str, Callable[[Any], Any]] = {"SGS": MulticolorSGS}
 #: A diagonal counts as constant if its entries differ by no more than this share of the largest one.
 ALIKE = 0.01
@@ -51,7 +51,7 @@ class Stages:
         #: The stage that the next solve begins with.
         self._first = first = "none" if jacobi is None else "Jacobi"
         self._solvers = {first: self._solver_with(jacobi)}
-        #: Of all solves so far: what the last one with each stage has shown.
+        #: By stage, the progress of the last solve that used it.
         self._progress: dict[str, Progress] = {}
         predicted = predict_stages(self._matrix)
         self._predicted = {name: one for name, one in predicted.items() if name == first or name in BUILDERS}
@@ -105,7 +105,7 @@ class Stages:
         callback: Callable[[Iteration], object] | None = None,
         progress: Callable[[int, float], object] | None = None,
     ) -> SolveResult[Any]:
-        """Solve for one right-hand side. What a solve knows of its stages is its own: others may run beside it."""
+        """Solve for one right-hand side. Solves may run side by side: each has its own stages."""
         results: list[SolveResult[Any]] = []
         stages: list[Stage] = []
         name, known = self._first, dict(self._progress)
@@ -166,7 +166,7 @@ class Stages:
 
 
 def predict_stages(matrix: AdmittedMatrix) -> dict[str, Prediction]:
-    """What the preconditioners are predicted to take for a matrix."""
+    """Predict the times of each preconditioner for a matrix."""
     n, entries, speeds = matrix.shape[0], matrix.indices.size, speeds_of(matrix.backend)
     n_colors = choose(matrix, 100, speeds).candidates[0].n_colors or entries / max(n, 1)
     return predictions(n, entries, matrix.dtype.itemsize, n_colors, speeds)

@@ -1,6 +1,6 @@
 """BiCGSTAB, for any A that is not singular: what users call, and its steps.
 
-The preconditioner stands on the right, so that residuals are those of A x = b, whatever M.
+The preconditioner stands on the right, so that residuals are b - A x, whatever M is.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class _BiCGStab(Solver):
         return BiCGStab(A, self._backend, M, state)
 
 
-#: The norm of what is added to the shadow residual after a breakdown, relative to that of r.
+#: The norm of the vector that is added to the shadow residual after a breakdown, relative to the norm of r.
 SHADOW = 0.5
 
 
@@ -138,7 +138,7 @@ class BiCGStab(Iteration):
         s = r - alpha v,             z = M s,  t = A z,  omega = t's / t't
         x += alpha y + omega z,      r = s - omega t,    rho and beta from shadow'r
 
-    s is in the place of r. If s is small enough already, omega is 0. The shadow residual is the first r; after a
+    s overwrites r. If s is small enough already, omega is 0. The shadow residual is the first r; after a
     breakdown, a vector of signs is added to it, another one each time.
     """
 
@@ -225,7 +225,7 @@ def products(first, end, a, b):
 
 @KERNELS.strided
 def advance_half(n, v, r, c, control, scalars, history):
-    """s = r - alpha v in the place of r, and its norm."""
+    """s = r - alpha v, which overwrites r, and the norm of s."""
     if control[STATE] == RUNNING:
         scalars[RR] = advance_half_numbers(0, n, r.dtype.type(c[ALPHA]), v, r)
 

@@ -30,8 +30,8 @@ KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 class ConjugateGradients(Iteration):
     """Algorithm 9.1 of Saad, in the order of A, with any M: an `Operator` and a state of it, or None for the identity.
 
-    Where M is not linear, z need not be orthogonal to the residual before, as beta = r'z / r'z of before has it; then
-    beta is that of Notay's flexible CG, (r - r of before)'z / r'z of before, where the difference is -alpha q.
+    Where M is not linear, z need not be orthogonal to the old residual, as beta = r'z / (old r'z) assumes. Then beta is
+    Notay's for flexible CG, (r - old r)'z / (old r'z), where r - old r is -alpha q.
 
     Notay: Flexible conjugate gradients, SIAM J. Sci. Comput. 22, 2000.
     """
@@ -47,7 +47,7 @@ class ConjugateGradients(Iteration):
         self._take_preconditioner(M, state)
 
     def choose_units(self, exponent_of_A: int, exponent: int) -> None:
-        """See `Iteration`; also those of z, if the magnitude of M is known."""
+        """See `Iteration`; chooses the unit of z, too, if the magnitude of M is known."""
         super().choose_units(exponent_of_A, exponent)
         self.exponent_of_A = exponent_of_A
         if self._exponent_of_M is not None:
@@ -60,7 +60,7 @@ class ConjugateGradients(Iteration):
             self.scalars[UNIT] = power_times(1.0, shift)
 
     def begin(self) -> None:
-        """See `Iteration`. With M the first step computes r'z; without M it is r'r, which is computed here."""
+        """See `Iteration`. With M the first step computes r'z; without M, r'z is r'r, which is computed here."""
         self.p.fill(0)
         self.scalars[RZ : RZ + 1].fill(0)
         if self.M is None:

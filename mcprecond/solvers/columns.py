@@ -1,8 +1,8 @@
 """Conjugate gradients on several systems with one matrix at once: each step serves all columns.
 
 Vectors have the shape (n, k), in C order. Each column is a system with its own control block, whose scalars decide when
-it stops; from then on it does not change. What the host knows of a column, and how it chooses its units, starts it and
-starts it over, is what `Iteration` has for a single system.
+it stops; from then on it does not change. The host treats a column as `Iteration` treats a single system: with the same
+attributes, units, starts and restarts.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ ROWS_AT_ONCE = 16
 class Column(ConjugateGradients):
     """One of the systems, as the host knows it. `control` and `scalars` are on the host.
 
-    Its vectors are columns of those of all. What is computed for all of them is not done here: residuals are found and
-    the first directions are made before and after this class decides.
+    The vectors of a column are views of the arrays for all systems. `ColumnsIteration` finds the residuals and makes
+    the first directions of all systems at once, before and after this class decides.
     """
 
     def __init__(self, of: ColumnsIteration, number: int) -> None:
@@ -84,11 +84,11 @@ class Column(ConjugateGradients):
         return self._of.A
 
     def measure_residual(self) -> None:
-        """See `Iteration`; r'r has been found with that of the others."""
+        """See `Iteration`; r'r of all columns has been computed together."""
         self._measure_found_residual()
 
     def find_residual(self, accurately: bool = False) -> None:
-        """See `Iteration`; if it is not accurate, that of the others is found with it."""
+        """See `Iteration`; unless `accurately`, the residuals of all columns are computed together."""
         if accurately:
             x, b, r = (self.backend.xp.ascontiguousarray(v) for v in (self.x, self.b, self.r))
             self._residual(x, b, r, accurately)
@@ -101,13 +101,13 @@ class Column(ConjugateGradients):
         self.find_residual()
 
     def begin(self) -> None:
-        """See `Iteration`; the others of its kind begin with it."""
+        """See `Iteration`; all columns that have to begin do so together."""
         self.scalars[RZ] = 0
 
 
 class ColumnsIteration(Iteration):
     """Algorithm 9.1 of Saad on k systems, with any M: an `Operator` and a state of it for k columns, or None for the
-    identity. See `ConjugateGradients`, which has the same for one of them.
+    identity. See `ConjugateGradients`, which is the method for one system.
     """
 
     A: Csr
@@ -126,7 +126,7 @@ class ColumnsIteration(Iteration):
         self._first = backend.to_host(self._first_block)
         partials = xp.empty(max(MOST_PARTS, backend.resident_warps) * k)
         self._sums = partials, xp.zeros(1, np.int32)
-        #: As the host has read or written them.
+        #: The control blocks as the host has last read or written them.
         self.host = np.tile(self._first, (k, 1))
         self.columns: list[Column] = []
 
@@ -192,7 +192,7 @@ class ColumnsIteration(Iteration):
         self.host[...] = self._fetch_blocks()()
 
     def _write(self) -> None:
-        """Bring what the host has decided to the device, which is idle."""
+        """Copy the decisions of the host to the device, which is idle."""
         self._blocks.view(np.float64)[...] = self.backend.xp.asarray(self.host.view(np.float64))
 
     def begin_together(self) -> None:
@@ -220,7 +220,7 @@ class ColumnsIteration(Iteration):
         run.advance(size, k, self.p, self.q, self.x, self.r, int(self.M is not None), blocks, *sums)
 
     def read_state(self, ahead: int = 0) -> int:
-        """See `Iteration`; the state is RUNNING as long as that of any column is."""
+        """See `Iteration`; the state is RUNNING as long as any column runs."""
         fetched = self._fetch_blocks()
         self.enqueue(ahead)
         self.host[...] = fetched()
@@ -255,8 +255,8 @@ def join_columns(
     )
 
 
-# On the CPU. A control block is a row of `blocks`. Vectors are taken number by number, ROWS_AT_ONCE rows after another,
-# beside patterns of so many rows that have the scalar of its column for each number: what LLVM makes vectors of.
+# On the CPU. A control block is a row of `blocks`. Loops go through ROWS_AT_ONCE rows of a vector at a time, beside a
+# pattern: an array of the same length that has for each number the scalar of its column. LLVM vectorizes such loops.
 
 
 @compile_part
@@ -295,7 +295,7 @@ def parts_of(n, k, partials):
 
 @compile_row
 def rows_of_part(part, parts, n):
-    """The first row of a part, and that of the next one."""
+    """The first row of a part, and the first row of the next part."""
     return part * n // parts, (part + 1) * n // parts
 
 
@@ -342,13 +342,13 @@ def multiply_rows(first, end, indptr, indices, values, p, q, sums):
 
 @compile_part
 def add_products(a, b, unit, sums):
-    """The inner products of the columns of a and b, this in its unit."""
+    """The inner products of the columns of a and of b, where b is in its units."""
     length = len(unit)
     products = np.zeros(length)
     for first in range(0, len(a), length):
-        own_a, own_b = a[first : first + length], b[first : first + length]
-        for e in range(len(own_a)):
-            products[e] += inner(own_a[e], unit[e] * own_b[e])
+        rows_of_a, rows_of_b = a[first : first + length], b[first : first + length]
+        for e in range(len(rows_of_a)):
+            products[e] += inner(rows_of_a[e], unit[e] * rows_of_b[e])
     fold(products, sums)
 
 
@@ -402,7 +402,7 @@ def find_beta(size, k, r, z, blocks, partials, arrivals):
 
 @compile_loop(grain=1)
 def multiply_numbers(first, end, unit, a, b, sums):
-    """The inner products of a and b, this in its unit, for some parts of the rows."""
+    """The inner products of a and b, where b is in its units, for some parts of the rows."""
     for part in range(first, end):
         begin, stop = rows_of_part(part, len(sums), len(a))
         add_products(a[begin:stop].reshape(-1), b[begin:stop].reshape(-1), unit, sums[part])

@@ -17,7 +17,7 @@ from mcprecond.linalg.sums import norm, norm_of, total, wide
 from mcprecond.linalg.vectors import signs
 from mcprecond.matrix import AdmittedMatrix
 
-#: How much rounding may add up to in sums over all rows, and in a row, in units of it.
+#: How many units of rounding may add up in sums over all rows, and in sums over a row.
 ROUNDING, ROUNDING_OF_ROW = 100, 8
 SINGLE = 1e-10  # units of rounding above this are those of single precision
 
@@ -60,7 +60,7 @@ def does_not_fit(matrix: AdmittedMatrix, b: Any, limit: float) -> bool:
     eps = float(np.finfo(matrix.dtype).eps)
     with np.errstate(all="ignore"):
         part = float(abs(total(b, matrix.backend)))
-        # Where all columns of A have the sum 0, the sum of b - A x is that of b for any x.
+        # Where every column of A sums to 0, b - A x and b have the same sum for any x.
         if not part > max(limit * math.sqrt(n), ROUNDING * eps * float(total(abs(b), matrix.backend))):
             return False
         sums, sizes = _of_adjoint(matrix, xp.ones(n, matrix.dtype))
@@ -91,7 +91,7 @@ def is_near_null_space(matrix: AdmittedMatrix, x: Any, b: Any, limit: float, res
 
 
 def _scales(matrix: AdmittedMatrix) -> Any:
-    """What scales rows and columns of A alike so that the diagonal is 1 where it is not zero."""
+    """Factors that scale rows and columns of A alike so that the diagonal is 1 where it is not zero."""
     xp, diagonal = matrix.backend.xp, abs(matrix.canonical().diagonal())
     with np.errstate(all="ignore"):
         largest = abs(matrix.data).max()

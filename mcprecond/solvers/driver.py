@@ -38,15 +38,16 @@ from mcprecond.solvers.result import Reason
 LOGGER = logging.getLogger("mcprecond")
 MINUTE = 60.0
 MOST_PER_READ = 64
-#: A residual counts as rounding up to so many units of it.
+#: A residual of at most so many units of rounding counts as rounding.
 ROUNDING = 100
 #: A state that only the host finds.
 DIVERGED = -1
 #: Iterations after which the driver examines why the method has not converged yet; and so many times as many until the
 #: next time.
 EXAMINED, RARER, SLOW, HALVED = 100, 2, 1e-3, 0.5
-#: What has to be left of the residual of a start at most, by the state, for another start to make sense. After progress
-#: even a breakdown may be rounding: nothing but noise was left of the residual. A cycle of GMRES may win little.
+#: By state: the largest share of the residual of a start that may be left for another start to make sense. After
+#: progress even a breakdown may be rounding: nothing but noise was left of the residual. A cycle of GMRES may win
+#: little.
 MOST_LEFT = {BROKEN: 1.0, CYCLE_ENDED: 1 - 1e-6}
 USUALLY_LEFT = 0.5
 
@@ -72,9 +73,10 @@ def choose_units(
 ) -> tuple[float, bool]:
     """Choose the units of an iteration, unless b = 0; the norm of b in these, and whether the iterate is zero.
 
-    If A is known, ``exponent_of_product()`` tells the magnitude of A times the guess. It is asked where those of the
-    two are far from 1: where the units of unknowns differ, their product is far above it. Where the units that the
-    guess asks for have no room for b, the guess is left out: the residual of zero is far smaller.
+    If A is known, ``exponent_of_product()`` tells the magnitude of A times the guess. It is called where the
+    magnitude of A or the product of the two magnitudes is far from 1: where the units of unknowns differ, that product
+    is far too large. Where the units that the guess asks for have no room for b, the guess is left out: the residual of
+    zero is far smaller.
 
     Raises
     ------
@@ -242,8 +244,8 @@ def verdict(iteration: Iteration, state: int, before: float) -> Reason | None:
 
 
 def iterations_left(systems: Sequence[Iteration], window: int) -> int | None:
-    """How many iterations the slowest system has left at the rate of the last ones, as many as `window`; None if that
-    is unknown of one of them.
+    """How many iterations the slowest system has left at the rate of the last ones, as many as `window`; None if the
+    rate of one system is unknown.
     """
     most = 0
     for system in systems:
@@ -259,8 +261,8 @@ def iterations_left(systems: Sequence[Iteration], window: int) -> int | None:
 def solution_of(iteration: Iteration, reason: Reason, b: Any) -> tuple[Any, float, Reason]:
     """The solution for b in the caller's units, the norm of its residual, and the reason.
 
-    The reason is another one where these units have no room for the solution. Unless the solve has converged, the
-    solution is the iterate with the least residual that was measured; see `is_less_in_units_of_diagonal` for the
+    The reason is another one where the caller's units have no room for the solution. Unless the solve has converged,
+    the solution is the iterate with the least residual that was measured; see `is_less_in_units_of_diagonal` for the
     exception.
     """
     x, xp = iteration.solution(), iteration.backend.xp
@@ -282,8 +284,8 @@ def solution_of(iteration: Iteration, reason: Reason, b: Any) -> tuple[Any, floa
 
 
 def is_less_in_units_of_diagonal(iteration: Iteration, x: Any, norm: float, other: Any, b: Any) -> bool:
-    """Whether the norm of the residual of x is rounding of A x, and that of inv(sqrt(D)) (b - A x), with the diagonal D
-    of a symmetric A, is less than for another vector.
+    """Whether the norm of the residual of x is rounding of A x, and the norm of inv(sqrt(D)) (b - A x), with the
+    diagonal D of a symmetric A, is less than for another vector.
 
     Where the units of rows differ, rounding in a few of them may be far above all of b. Then the residual of zero is
     less than that of a solution with all its digits.

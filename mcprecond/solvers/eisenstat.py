@@ -17,7 +17,7 @@ and rho as they are at the start, in every later iteration r and rho are `LEFT` 
 two numbers that follow alpha and beta. (If another residual replaces r while the direction is kept, `go_on`, then q in
 these rows is the multiple of the new rho that comes nearest to it.) These vectors are not touched again, their share of
 each inner product is known, and the sweep over V finds s = V t together with t. x is found from the other colors when
-it is asked for. On a grid of two colors two fifths of all that is read and written of vectors are saved.
+it is asked for. On a grid of two colors this saves two fifths of the reads and writes of vectors.
 
 For complex Hermitian A the same holds with conjugated inner products: D and T are real, so U* = L makes inv(T + L) the
 adjoint of inv(T + U), and t*A t = q*T w, r*z = rho*T rho.
@@ -58,8 +58,8 @@ from mcprecond.sweeps.triangular import block_product, node_product
 
 KERNELS = KernelSet(__file__, f"OFFSET VALUE STORED BLOCK_SIZE=1 PRODUCTS_APART=0 {LAYOUT_CHOICES} (LANES)")
 
-# Scalars about the rows of the first color, which are kept apart: the factor that their r and rho have come to since
-# the start, the factor between their q and rho, and their r'r and r'z at the start.
+# Scalars of the rows of the first color, which are kept apart: the factor by which r and rho have changed there since
+# the start, the factor from rho to q, and the rows' share of r'r and r'z at the start.
 LEFT, STEP, FIRST_RR, FIRST_RZ = range(SHARED, SCALARS)
 CUDA_CONSTANTS = {"LEFT": LEFT, "STEP": STEP, "FIRST_RR": FIRST_RR, "FIRST_RZ": FIRST_RZ}
 
@@ -101,8 +101,8 @@ class EisenstatIteration(Iteration):
         self.T, self.Tinv, self.diagonal, self.dinv = (
             part.astype(dtype, copy=False) for part in (T, Tinv, blocks.diagonal, blocks.dinv)
         )
-        # Rows and slices of the first color, if nothing in it comes before a row, T = D there, and others follow; see
-        # above.
+        # Rows and slices of the first color, if its rows have no lower entries, T = D there, and other colors follow;
+        # see the docstring of the module.
         rows = int(blocks.free_rows[0])
         apart = M.keeps_diagonal and 0 < rows < len(blocks.perm)
         self.first_rows, first = (rows, int(blocks.color_slices[1])) if apart else (0, 0)
@@ -112,7 +112,7 @@ class EisenstatIteration(Iteration):
         self.b, self.x, self.r, self.q, self.At = (xp.empty(shape, dtype) for _ in range(5))
         self._awaited = xp.empty((2, *shape), dtype)  # one store for both
         self.rho, self.t = self._awaited
-        # t and s side by side: the forward sweep needs both of a neighbor.
+        # t and s side by side: the forward sweep needs the t and the s of a neighbor.
         self.ts = xp.empty((shape[0], 2, *shape[1:]), dtype)
 
     def _in_own_order(self, v: Any) -> Any:
@@ -137,7 +137,7 @@ class EisenstatIteration(Iteration):
         return self.x[self.blocks.inverse].reshape(-1)
 
     def find_residual(self, accurately: bool = False) -> None:
-        """See `Iteration`; in the order of A, with its values."""
+        """See `Iteration`; the residual is computed in the order of A, with the values of A."""
         b = self.b[self.blocks.inverse].reshape(-1)
         residual = self.backend.xp.empty_like(b)
         self._residual(self.iterate(), b, residual, accurately)
@@ -155,7 +155,7 @@ class EisenstatIteration(Iteration):
         self._transform(keeps=1)
 
     def _transform(self, keeps: int) -> None:
-        """Find rho and what follows from it, with or without the direction of before."""
+        """Find rho, and q and scalars from rho, with or without the old direction."""
         store_sentinel(self._awaited)
         self.sweep.solve_lower(*self.slices, *self.lower, self.Tinv, self.r, self.rho)
         self.vector.begin_all(len(self.rho), self.first_rows, keeps, self.T, self.r, self.rho, self.q, *self.reduction)
@@ -196,7 +196,8 @@ class EisenstatIteration(Iteration):
         )
 
 
-# On the CPU. Vectors of blocks have one dimension more; what is for the other number of dimensions is not compiled.
+# On the CPU. Vectors of blocks have one dimension more; Numba leaves out the branches for the other number of
+# dimensions.
 
 
 @compile_loop(offsets="indptr")
@@ -335,7 +336,7 @@ def sweep_forward(
 
 @compile_part
 def take_product(product, control, scalars):
-    """alpha from the other rows' share of p'A p, and what it does to the first ones."""
+    """alpha from the other rows' share of p'A p, and the new factor of the rows of the first color."""
     step = scalars[STEP]
     take_pAp(product + step**2 * scalars[FIRST_RZ], control, scalars)
     if control[STATE] == RUNNING:
@@ -344,7 +345,7 @@ def take_product(product, control, scalars):
 
 @KERNELS.strided
 def find_alpha(n_slices, slices, products, control, scalars, history):
-    """The end of `sweep_forward` where that leaves the products of each slice apart, at its first row."""
+    """The end of `sweep_forward` where the products of each slice are left apart, at the first row of the slice."""
     if control[STATE] == RUNNING:
         take_product(products[slices[:n_slices]].sum(), control, scalars)
 

@@ -1,6 +1,6 @@
 """GMRES with restarts, for any A that is not singular: what users call, and its steps.
 
-The preconditioner stands on the right, so that residuals are those of A x = b, whatever M; and since the preconditioned
+The preconditioner stands on the right, so that residuals are b - A x, whatever M is; and since the preconditioned
 vectors are kept, as in flexible GMRES, M need not be linear, and is not applied once more at the end of a cycle.
 """
 
@@ -42,9 +42,9 @@ from mcprecond.solvers.solver import ENDLESS, Solver
 
 KERNELS = KernelSet(__file__, "VALUE")
 
-# What the device keeps of a cycle: how many steps it has made, how many it makes, and whether the last vector has to be
-# made orthogonal once more. In `scalars`, RZ is the square of its norm before that, BETA its norm after that, and
-# LARGEST the largest square of the norm of A M v in this solve.
+# The device's integers of a cycle: how many steps it has made, how many it makes, and whether the last vector has to be
+# made orthogonal once more. In `scalars`, RZ is the squared norm of the last vector before it is made orthogonal, BETA
+# the norm after that, and LARGEST the largest square of the norm of A M v in this solve.
 LENGTH, RESTART, AGAIN = range(PLACES := 3)
 LARGEST = SHARED
 CUDA_CONSTANTS = {"LENGTH": LENGTH, "RESTART": RESTART, "AGAIN": AGAIN, "LARGEST": LARGEST}
@@ -222,7 +222,7 @@ class GMRES(Iteration):
         #: Column j of the triangle is row j here. Then the cosines and sines of rotations, and the right-hand side.
         self.R = xp.zeros((restart, restart), wide)
         self.cosines, self.sines, self.g = xp.zeros(restart), xp.zeros(restart, wide), xp.zeros(restart + 1, wide)
-        #: What the blocks of a grid leave of each inner product.
+        #: The partial sums of each inner product, one for each block of the grid.
         self.sums = xp.empty(restart * backend.most_blocks, wide)
         self._take_preconditioner(M, state)
         self.ahead = 0
@@ -235,7 +235,7 @@ class GMRES(Iteration):
 
     @property
     def relative_norm(self) -> float:
-        """The norm of the residual relative to that of b."""
+        """The norm of the residual relative to the norm of b."""
         relative = power_times(self.residuals[-1] / self._norm_of_b, self._shift_of_b - self.shift)
         return np.float64(relative)  # which is an array of no dimensions, too
 
@@ -400,7 +400,7 @@ def end_step(square, column, places, cosines, sines, g, control, scalars, histor
     g[length] = cosines[length] * g[length]
     places[LENGTH] = length + 1
     scalars[BETA] = below
-    # With a pivot of zero the last unknown is left out, and the residual is what it was.
+    # With a pivot of zero the last unknown is left out, and the residual does not change.
     rest = abs(g[length + 1]) if norm * norm > least else abs(g[length])
     take_rr(rest * rest, control, scalars, history)
     if control[STATE] == RUNNING and (is_complete or length + 1 == places[RESTART]):

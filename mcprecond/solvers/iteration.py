@@ -6,8 +6,8 @@ and decides whether to go on, so scalars never leave the device.
 Squares must neither overflow nor underflow, whatever the units of A and b. Let 2^a be the magnitude of A. Where a or
 the exponent of b is far from 0, the iteration works on a system in other units: b and x0 times a power of two that
 makes the residual about 2^(a / 3), and z times one that makes it about inv(A) r. Then r'r is about 2^(2 a / 3), r'z and
-p'A p about 2^(-a / 3), and x about 2^(-2 a / 3). Powers of two change no digit, so that the iterates are those of the
-system as it was given, wherever these are in range.
+p'A p about 2^(-a / 3), and x about 2^(-2 a / 3). Powers of two change no digit, so that the iterates have the digits of
+the iterates of the given system, wherever those are in range.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ CUDA_CONSTANTS = {
 
 #: Exponents up to this share of the largest one of a dtype are near enough to 0 to be left as they are.
 NEAR = 1 / 8
-#: Sums of squares in between have lost nothing to overflow or underflow.
+#: Sums of squares between these two have lost nothing to overflow or underflow.
 SAFE_SQUARES = 1e-270, 1e290
 
 
@@ -86,7 +86,7 @@ class Iteration:
     #: The right-hand side and the residual, in the order of the subclass.
     b: Any
     r: Any
-    #: The iterate, likewise.
+    #: The iterate, in the order of the subclass.
     x: Any
     #: The preconditioner, or None.
     M: Any = None
@@ -103,12 +103,12 @@ class Iteration:
         xp = backend.xp
         self.backend, self.n, self.dtype = backend, A.shape[0], A.dtype
         self.A, self._of_A = A, A.new_state()
-        #: The choices of kernels, also of those that multiply rows, which no other operator than a `Csr` needs.
+        #: The macros of kernels; those of kernels that multiply rows matter only where A is a `Csr`.
         self.macros = A.macros if isinstance(A, Csr) else {"OFFSET": np.int32, "VALUE": A.dtype, "LANES": 1}
         self.captures = A.captures
         self.near = self.near_of_r = near_exponent(A.dtype)
         self._run = backend.kernels(KERNELS, **self.macros)
-        # Side by side, so that one copy to the host has all that it reads.
+        # Side by side, so that one copy brings the host everything that it reads.
         block = np.zeros(4 + SCALARS + HISTORY, np.int64)
         block[4:].view(np.float64)[ROUNDING] = (float(np.finfo(A.dtype).eps) / 2) ** 2
         block[4:].view(np.float64)[UNIT] = 1
@@ -148,7 +148,7 @@ class Iteration:
         self.state, self.reason = RUNNING, None
         self.residuals: list[float] = []
         self.true_residual_norm = math.inf
-        # b, x and r are those of the caller times 2^shift; the residual is kept near 2^home.
+        # b, x and r are the caller's times 2^shift; the residual is kept near 2^home.
         self.shift = self.home = 0
         #: In the caller's units: the iterate with the least true residual that was measured, None for zero; its norm.
         #: It may be the initial guess as it was given, which is kept as long as the iteration begins with it.
@@ -168,7 +168,7 @@ class Iteration:
         return [self]
 
     def part_of(self, v: Any) -> Any:
-        """What belongs to this system of an array for all of them, or of None."""
+        """The part of an array for all systems that belongs to this one; None for None."""
         return v
 
     def stop(self, systems: Sequence[Iteration], state: int) -> None:
@@ -177,7 +177,7 @@ class Iteration:
             system.state = state
 
     def find_residuals(self) -> None:
-        """Find the residuals of systems that have stopped, where `measure_residual` does not find that of each."""
+        """Find the residuals of systems that have stopped, where `measure_residual` does not find them one by one."""
 
     def begin_together(self) -> None:
         """Begin what systems have prepared by `begin`, where they begin together."""
@@ -229,7 +229,7 @@ class Iteration:
         return max(-self.near_of_r, min(home, self.near_of_r)) if self.near_of_r < self.near else home
 
     def choose_units(self, exponent_of_A: int, exponent: int) -> None:
-        """Choose the units by the exponents of A and of the first residual, or of what it is a difference of."""
+        """Choose the units by the exponents of A and of the first residual, or of the larger of b and A x."""
         self.home = self.home_of(exponent_of_A, exponent)
         if self.home != exponent:
             self._rescale(self.home - exponent, self.b, self.x)
@@ -248,7 +248,7 @@ class Iteration:
         self._residual(self.x, self.b, self.r, accurately)
 
     def _residual(self, x: Any, b: Any, r: Any, accurately: bool = False) -> None:
-        """The same for vectors in the order of A."""
+        """r = b - A x, as `find_residual` computes it, for vectors in the order of A."""
         if accurately:
             find_accurate_residual(cast(Csr, self.A), x, b, r, self.backend)
         elif isinstance(self.A, Csr):
@@ -276,7 +276,7 @@ class Iteration:
         return self._size(v, self.dot(v))
 
     def _size(self, v: Any, square: float) -> tuple[float, int]:
-        """The same where the square of the norm has been computed, as well as that goes."""
+        """`size` of a vector by the sum of its squares, which may have overflowed or underflowed."""
         if SAFE_SQUARES[0] < square < SAFE_SQUARES[1]:
             return math.sqrt(square), 0
         largest = max(float(abs(part).max()) for part in (v.real, v.imag)) if v.size else 0.0
@@ -421,7 +421,7 @@ class Iteration:
         return self._state
 
 
-# On the CPU: what follows from an inner product. In CUDA `Recurrence` of iteration.cuh has it.
+# On the CPU: the coefficients that follow from an inner product. In CUDA `Recurrence` of iteration.cuh has it.
 
 
 @compile_part
@@ -518,7 +518,7 @@ def residual_rows(first, end, indptr, indices, values, x, b, r):
     """The rows of `residual`."""
     square = 0.0
     for i in range(first, end):
-        total = wide(x.dtype.type(0))  # not b[i], of which large products would leave nothing
+        total = wide(x.dtype.type(0))  # not b[i], whose digits would be lost among large products
         for k in range(indptr[i], indptr[i + 1]):
             total += wide(values[k]) * x[indices[k]]
         rest = b[i] - total
@@ -552,7 +552,7 @@ def square(n, v, control, scalars, history):
 
 @compile_loop(grain=NUMBERS)
 def multiply_numbers(first, end, a, b, unit):
-    """The inner product of a and b, this times a power of two."""
+    """The inner product of a and of b times a power of two."""
     product = 0.0
     for i in range(first, end):
         product += inner(a[i], unit * b[i])

@@ -2,7 +2,7 @@
 
 Let the rows of V be an orthonormal basis of the null space, and P = I - V'V. CG on A x = P b with P M P for M stays in
 the range of P: there A is definite, and rounding does not let the part of x in the null space grow. Nor does it matter
-what M makes of that space: the inverse on the coarsest level of a hierarchy may be as large there as 1 / rounding.
+how M acts on the null space: the inverse on the coarsest level of a hierarchy may be as large there as 1 / rounding.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KERNELS = KernelSet(__file__, "VALUE")
 MOST = 32  # vectors, each of which is one more kernel in an iteration
 MOST_BLOCKS = 2**14  # of a grid, each of which leaves a number
 #: Limits in units of rounding, relative to a vector before its projection. If at most DEPENDENT of a column is left, it
-#: depends on those before it. If at most NOTHING of b is left, that is rounding, and counts as zero.
+#: depends on the columns before it. If at most NOTHING of b is left, the rest is rounding, and counts as zero.
 DEPENDENT, NOTHING = 100, 8
 
 
@@ -143,7 +143,7 @@ class Projected(Operator):
         return self.dtype if self.M is None else self.M.narrowest
 
     def new_state(self, columns: int = 1) -> Any:
-        """See `Operator`: that of M, a vector, and what sums need."""
+        """See `Operator`: the state of M, a vector, and the workspace of sums."""
         return self._state(None if self.M is None else self.M.new_state(columns), columns)
 
     @contextmanager
@@ -181,7 +181,7 @@ class Projected(Operator):
 
 
 class InRange:
-    """What CG in the range of P, with P M P for M, does with b and x; whatever class it is before has them."""
+    """Methods for CG in the range of P, with P M P for M, that project b and x; to be inherited before an iteration."""
 
     b: Any
     x: Any
@@ -198,15 +198,15 @@ class InRange:
         if x0 is not None:
             self._project(self.x)
             for iteration in (self, *getattr(self, "columns", ())):
-                iteration.guess = None  # they begin with another one
+                iteration.guess = None  # they begin with the projected guess
 
     def find_residual(self, accurately: bool = False) -> None:
-        """See `Iteration`; x is projected before that, so that a solution is."""
+        """See `Iteration`; x is projected first, so that a solution is orthogonal to the null space."""
         self._project(self.x)
         super().find_residual(accurately)  # type: ignore[misc]
 
     def _project(self, v: Any) -> None:
-        """Twice: what is left may be much smaller than what was taken out, and the rounding of that."""
+        """Project twice: the rest may be as small as the rounding of the part that was taken out."""
         for _ in range(2):
             self.M.project(self._of_M, v, v)  # type: ignore[attr-defined]
 
@@ -223,7 +223,7 @@ class ProjectedConjugateGradients(InRange, ConjugateGradients):
 
 
 class ProjectedColumns(InRange, ColumnsIteration):
-    """The same for several columns."""
+    """CG in the range of P for several columns."""
 
     M: Projected
 
@@ -233,7 +233,7 @@ class ProjectedColumns(InRange, ColumnsIteration):
 
 @KERNELS.strided
 def find_part(size, k, column, v, part, partials, arrivals):
-    """The coefficients of a column of the basis in those of v."""
+    """The coefficients of a vector of the basis in the columns of v."""
     sums = parts_of(len(v), k, partials)
     multiply_part(0, len(sums), column, v, sums)
     for c in range(k):
@@ -253,7 +253,7 @@ def multiply_part(first, end, column, v, sums):
 
 @KERNELS.per_item_driver
 def take_off(size, k, m, columns, parts, x, y):
-    """y = x less its parts."""
+    """y = x less its parts in the basis."""
     take_off_rows(0, len(x), columns, parts, x, y)
 
 

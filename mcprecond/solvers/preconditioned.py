@@ -32,8 +32,8 @@ FORMS = ("auto", "plain", "eisenstat")
 class PreconditionedCG(Solver):
     """CG with M.
 
-    The arguments are those of `PCG`, and `basis` is that of the null space, where it is known already. `narrows` says
-    whether to iterate in the dtype that M is stored in where that is narrower than that of the system.
+    The arguments are those of `PCG`, and `basis` is a basis of the null space, where one is known already. `narrows`
+    says whether to iterate in the dtype that M is stored in where this is narrower than the dtype of the system.
     """
 
     most_columns = MOST_COLUMNS
@@ -50,7 +50,7 @@ class PreconditionedCG(Solver):
     ) -> None:
         super().__init__(A, M)
         self._narrows = narrows
-        #: What takes over where a narrow dtype fails, by the dtype of the system.
+        #: The solvers that take over where a narrow dtype fails, by the dtype of the system.
         self._wide_solvers: dict[np.dtype[Any], PreconditionedCG] = {}
         if isinstance(self._M, Preconditioner) and not self._M.symmetric:
             raise ValueError(f"M is not symmetric, which CG needs; {self._M.remedy_for_asymmetry}, or another solver")
@@ -64,12 +64,12 @@ class PreconditionedCG(Solver):
                 self._basis = null_space_basis(nullspace, self.matrix)
             elif not self.A_is_operator:
                 self.matrix  # noqa: B018 - checked now
-        #: For another solver of the same system.
+        #: The arguments for another solver of the same system.
         self.options: dict[str, Any] = {"form": form, "nullspace": nullspace, "basis": self._basis}
 
     def run(self, b: Any, x0: Any, *limits: Any, **hooks: Any) -> SolveResult[Any]:
         """See `Solver`. Systems with several right-hand sides are solved one after the other in Eisenstat's form where
-        that reads and writes fewer bytes.
+        it reads and writes fewer bytes.
         """
         b = self._shape(b, "b")
         if b.ndim == 1 or any(hooks.values()) or not self._goes_one_by_one(b, x0):
@@ -87,8 +87,8 @@ class PreconditionedCG(Solver):
     def _run_together(
         self, b: Any, x0: Any, rtol: Any, atol: Any, maxiter: int | None, *, progress: Any = None, **hooks: Any
     ) -> SolveResult[Any]:
-        """Solve for one right-hand side, or for several at once. What single precision fails at, double precision
-        completes.
+        """Solve for one right-hand side, or for several at once. Where single precision fails, double precision
+        completes the solve.
         """
         first = super().run(b, x0, rtol, atol, maxiter, progress=progress, **hooks)
         if not first.stages or first.reason in (*SUCCESSES, *CAUSES) or first.iterations == maxiter:
@@ -102,7 +102,7 @@ class PreconditionedCG(Solver):
         return merge([first, second], stages, reason=reason)
 
     def _wide_solver(self, dtype: np.dtype[Any]) -> PreconditionedCG:
-        """The same method with all in one dtype, also what M stores."""
+        """The same method with everything in one dtype, also the values that M stores."""
         if dtype not in self._wide_solvers:
             started, A = time.perf_counter(), self._A.astype(dtype, copy=False)
             self._wide_solvers[dtype] = PreconditionedCG(A, self._M.built_for(A), narrows=False)

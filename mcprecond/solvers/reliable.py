@@ -1,13 +1,13 @@
 """Conjugate gradients in single precision, to the accuracy of double precision: reliable updates.
 
-The iteration runs on vectors of a narrower dtype than that of the system, and so on half of the bytes. What its
-recurrence has for the residual drifts away from b - A x. So whenever its norm has fallen by some factor, x and the
-residual are brought up to date in the dtype of the system, and the iteration goes on with that residual. It keeps its
+The iteration runs on vectors of a narrower dtype than the system's, and so on half of the bytes. The residual of its
+recurrence drifts away from b - A x. So whenever the norm of the residual has fallen by some factor, x and the residual
+are brought up to date in the dtype of the system, and the iteration goes on with the new residual. It keeps its
 direction: what CG has learned of the spectrum is not lost, as it would be in restarts. On a GPU an update is one
 captured graph, which also finds out when the next one is due.
 
-The factor is `LEAST` at first. Later ones follow from the drift, which is how much the square of the norm of the
-residual was off, as a share of what it was at the update before. In QUDA the factor is a constant.
+The factor is `LEAST` at first. Later factors follow from the drift: the error of the recurrence's squared norm of the
+residual, as a share of the squared norm at the update before. In QUDA the factor is a constant.
 
 Clark, Babich, Barros, Brower, Rebbi: Solving lattice QCD systems of equations using mixed precision solvers on GPUs,
 Comput. Phys. Commun. 181, 2010, Section 4.
@@ -51,11 +51,11 @@ KERNELS = KernelSet(__file__, "VALUE STORED")
 LEAST, MOST, DRIFTS = 10, 1000, 100
 #: If the square of the norm falls by less than this factor from update to update, the narrow dtype has failed.
 LEFT_AT_MOST = 4
-#: If the true residual's squared norm is more than this many times that of the recurrence, the next step is one of
-#: steepest descent: the old direction is no longer conjugate to it.
+#: If the true residual's squared norm is more than this many times the recurrence's, the next step is one of steepest
+#: descent: the old direction is no longer conjugate to the next one.
 ANOTHER = 2
-# The settings: squares of the norm where the solve ends, and of that at the last update; and the powers of two between
-# the units of the system and those of the narrow vectors.
+# The settings: the squared norm at which the solve ends, and the squared norm at the last update; and the powers of two
+# between the units of the system and those of the narrow vectors.
 LIMIT, BEFORE, TO_NARROW, TO_WIDE = range(4)
 CUDA_CONSTANTS = {
     **{"LEAST": LEAST, "MOST": MOST, "DRIFTS": DRIFTS, "LEFT_AT_MOST": LEFT_AT_MOST, "ANOTHER": ANOTHER},
@@ -66,7 +66,7 @@ CUDA_CONSTANTS = {
 def patience(n: int) -> int:
     """In how many iterations for n unknowns the norm of the residual has to be halved.
 
-    What a narrow dtype does to CG on ill-conditioned systems is to delay it, while the drift stays small. In exact
+    On ill-conditioned systems a narrow dtype delays CG, while the drift stays small. In exact
     arithmetic CG ends after n iterations, and on a grid in two dimensions all of b has an effect everywhere after about
     2 sqrt(n) of them.
     """
@@ -74,14 +74,14 @@ def patience(n: int) -> int:
 
 
 class ReliableUpdates(Iteration):
-    """An iteration in the dtype of A whose steps are those of an inner one in a narrower dtype.
+    """An iteration in the dtype of A whose steps an inner iteration takes in a narrower dtype.
 
     Parameters
     ----------
     A : Operator
     backend : Backend
     inner : EisenstatIteration
-        Its vectors are those of this iteration times a power of two.
+        Its vectors are this iteration's times a power of two.
     """
 
     is_symmetric = True
@@ -143,7 +143,7 @@ class ReliableUpdates(Iteration):
         self._steps.hand_over(*self._places, self.r, self._settings, *vectors)
 
     def _add_steps(self, x: Any) -> None:
-        """Add what the inner iteration has found since the last update."""
+        """Add the steps of the inner iteration since the last update to x."""
         self.inner.complete()
         self._steps.add_steps(*self._places, self.inner.x.reshape(-1), self._settings, x)
 
@@ -212,7 +212,7 @@ class ReliableUpdates(Iteration):
 
 @compile_row
 def place_of(k, size, perm):
-    """Where number k of a narrow vector, in the order of the colors, is in that of A."""
+    """Where number k of a narrow vector, which is in color order, is in the order of A."""
     return perm[k // size] * size + k % size
 
 

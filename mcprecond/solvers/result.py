@@ -55,17 +55,17 @@ class Reason(Enum):
     NOT_FINITE = "a NaN or infinity appeared during the iteration; check the scale of A, M and b"
 
 
-#: That the tolerance was met.
+#: The reasons that say that the tolerance was met.
 SUCCESSES = Reason.CONVERGED, Reason.CONVERGED_IN_DOUBLE
-#: What is found out about A and b.
+#: The reasons that are facts about A and b.
 CAUSES = Reason.UNSYMMETRIC_A, Reason.INCONSISTENT
 
 
 class Stage(NamedTuple):
     """What was used for a part of a solve, and the number of iterations with it.
 
-    The name is that of a preconditioner with ``pcg(M="auto")``, and that of a dtype, such as "float32", with an M that
-    is stored in a narrower dtype than that of the system.
+    With ``pcg(M="auto")`` the name is a preconditioner's. With an M that is stored in a narrower dtype than the
+    system's it is a dtype's, such as "float32".
     """
 
     name: str
@@ -79,8 +79,9 @@ class SolveResult(Generic[ArrayT]):
     Attributes
     ----------
     x : array, shape (n,)
-        On the device of A: the last iterate if that has converged, and otherwise the one with the least true residual
-        of those that were measured, which are the initial guess, the last one, and those at which a solve starts over.
+        On the device of A: the last iterate if it has converged. Otherwise the iterate with the least true residual,
+        out of those whose true residual was computed: the initial guess, the last iterate, and the iterates at which
+        the solve started over.
     reason : Reason
     iterations : int
     residuals : numpy.ndarray of float64, shape (iterations + 1,)
@@ -191,7 +192,7 @@ def worst(reasons: Sequence[Reason]) -> Reason:
 
 
 def merge(results: Sequence[SolveResult[Any]], stages: Sequence[Stage], **changes: Any) -> SolveResult[Any]:
-    """The results of the parts of a solve as one, with other changes to that of the last part."""
+    """Return one result for the parts of a solve: the last part's with sums over all parts, and with `changes`."""
     return replace(
         results[-1],
         iterations=sum(result.iterations for result in results),

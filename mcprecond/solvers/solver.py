@@ -86,7 +86,7 @@ class Solver:
         Returns
         -------
         SolveResult
-            `setup_seconds` are those of this call, and of the constructor in the first one.
+            `setup_seconds` covers this call and, in the first one, the constructor.
 
         Raises
         ------
@@ -159,7 +159,7 @@ class Solver:
         return replace(results[0], setup_seconds=seconds[0], solve_seconds=seconds[1])
 
     def _result(self, system: Iteration, b: Any, limit: float, maxiter: int, *, may_go_on: bool) -> SolveResult[Any]:
-        """What a system has come to, by its right-hand side and its limit in the caller's units."""
+        """The result of a system, by its right-hand side and its limit in the caller's units."""
         assert system.reason is not None
         x, norm, reason = solution_of(system, system.reason, b)
         narrow = system.dtype_of_steps
@@ -186,7 +186,7 @@ class Solver:
     def admit_arguments(
         self, b: Any, x0: Any, rtol: Any, atol: Any, maxiter: Any
     ) -> tuple[Any, Any, float, float, int]:
-        """Check what a solve gets: b and the initial guess as arrays, None for zero; the tolerances; the iterations."""
+        """Check the arguments of a solve: b and the guess as arrays, None for zero; the tolerances; the iterations."""
         b = self._shape(b, "b")
         guess = self._guess(x0, b)
         rtol, atol = tolerance(rtol, "rtol"), tolerance(0.0 if atol is None else atol, "atol")
@@ -194,7 +194,7 @@ class Solver:
         return b, guess, rtol, atol, maxiter
 
     def _shape(self, v: Any, name: str) -> Any:
-        """A vector, or several columns where that is possible, as the user passes them."""
+        """Return a user's vector as an array, or several columns where the method can solve for them."""
         if self.most_columns == 1:
             return shape_vector(v, self.shape[0], self._backend, name)
         return shape_columns(v, self.shape[0], self.most_columns, self._backend, name)
@@ -252,12 +252,12 @@ class Solver:
             self._updates = updates
 
     def _forget(self) -> None:
-        """Drop what depends on the values of A and M."""
+        """Drop everything that depends on the values of A and M."""
         self._free = {}
         self.__dict__.pop("matrix", None)
 
     def _cause(self, b: Any, iteration: Iteration, limit: float, reason: Reason | None = None) -> Reason | None:
-        """Why the method has failed for a reason that says less, or None; without a reason, why it will fail."""
+        """Why the method fails, where that says more than the given reason or none is given yet; None if not known."""
         if self.A_is_operator:
             return None
         matrix = self.matrix

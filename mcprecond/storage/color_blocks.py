@@ -114,10 +114,7 @@ class ColorBlocks:
     def _store(
         self, matrix: AdmittedMatrix, graph: AdmittedMatrix, coloring: Coloring, dtype: Any, divides: bool
     ) -> None:
-        """Store a matrix in the order of a coloring of `graph`, whose entries are those of the triangles.
-
-        Both are canonical.
-        """
+        """Store a canonical matrix in the order of a coloring; `graph` has the entries that the triangles get."""
         self.backend, self.shape, self.dtype = matrix.backend, matrix.shape, matrix.dtype
         self._updating = UpdateLock()
         self._stored = stored_dtype(dtype, self.dtype)
@@ -131,7 +128,7 @@ class ColorBlocks:
 
         self._offset = matrix.indptr.dtype
         self._narrows = self._stored.itemsize < self.dtype.itemsize
-        longest = graph.max_degree + 1  # one more than the longest row, if that stores no diagonal entry
+        longest = graph.max_degree + 1  # one more than the longest row, if that row stores no diagonal entry
         self.longest_row = longest * self.block_size
         lower, upper, self._diagonal_source, is_sorted = split(
             self.pattern_of(graph), self.perm, self.inverse, longest, backend
@@ -220,7 +217,7 @@ class ColorBlocks:
 
     @property
     def exponent(self) -> int:
-        """2^exponent is about the largest magnitude on the diagonal, which is that of a positive definite matrix."""
+        """2^exponent is about the largest magnitude on the diagonal: of the whole matrix if it is positive definite."""
         if self._exponent is None:
             largest = float(abs(self.diagonal).max()) if self.diagonal.size else 0.0
             self._exponent = math.frexp(largest)[1] if math.isfinite(largest) else 0
@@ -233,7 +230,7 @@ class ColorBlocks:
 
     @property
     def macros(self) -> dict[str, int]:
-        """What kernels that go through the triangles are compiled with."""
+        """The macros of kernels that go through the triangles."""
         return ({"BLOCK_SIZE": self.block_size} if self.block_size > 1 else {}) | self.layout.macros
 
     @cached_property
@@ -262,11 +259,11 @@ class ColorBlocks:
             refuse_singular(self)
 
     def compared_with(self, A: Any) -> Callable[[], bool]:
-        """Begin to compare, and return a function that waits and says whether the blocks are those of A: the same
-        entries in the same places, by their fingerprints.
+        """Begin to compare, and return a function that waits and says whether the blocks store A: the same entries
+        in the same places, by fingerprints.
 
-        A must be what `csr_form` returns, of the blocks' shape, dtype and device. If it is theirs, its pattern needs no
-        other check. If its pattern is another one, it is refused if `admit_matrix` refuses it.
+        A must be what `csr_form` returns, of the blocks' shape, dtype and device. If the fingerprints agree, the
+        pattern of A needs no other check. An A of another pattern is refused if `admit_matrix` refuses it.
         """
         of_A = self._enqueue_fingerprint(A)
 
@@ -292,7 +289,7 @@ class ColorBlocks:
         ------
         TypeError, ValueError
             If A differs in shape, pattern (then a PatternChangedError), dtype or device from the matrix of the blocks,
-            or is not finite, or holds what they cannot store. They then stay as they are.
+            or is not finite, or holds values that the blocks cannot store. Then the blocks stay as they are.
         """
         csr = self.take(A)
         self.is_halfway = False
@@ -340,7 +337,7 @@ class ColorBlocks:
     def permuted(self) -> Any:
         """Return P A Pᵀ as a CSR matrix with sorted rows, on the device of A; every row has a diagonal entry.
 
-        What was divided by pivots is multiplied by them, so that all is as in A up to rounding.
+        Rows that are stored divided by pivots are multiplied by them, so that entries are as in A up to rounding.
         """
         self.refuse_halfway()
         xp, n = self.backend.xp, self.shape[0]
@@ -376,7 +373,7 @@ class ColorBlocks:
         return xp.asarray(csr.indptr, dtype=self._offset), xp.asarray(csr.indices, dtype=np.int32)
 
     def by_rows(self, triangle: Triangle, entries: Any) -> Any:
-        """Return what is stored for each entry of a triangle, such as its value, row by row."""
+        """Return an array with something for each entry of a triangle, such as its value, row by row."""
         return self._interleave(triangle.indptr, triangle.columns, entries, back=True)
 
     def columns_by_rows(self, triangle: Triangle) -> Any:
@@ -401,7 +398,7 @@ class ColorBlocks:
         return read
 
     def _fill_values(self, csr: Any, words: Any) -> None:
-        """Into the same arrays again: they may be part of a captured application."""
+        """Fetch the values into the same arrays again, which may be part of a captured application."""
         lower, upper = ((part.indptr, part.columns, part.source, part.values) for part in (self.lower, self.upper))
         self._run.fetch_values(
             self.n_slices,
@@ -420,7 +417,7 @@ class ColorBlocks:
         )
 
     def _where_other(self, csr: Any) -> str:
-        """Say in which row the pattern of a canonical matrix differs from that of the blocks."""
+        """Say in which row the pattern of a canonical matrix differs from the pattern of the blocks."""
         return f"in row {first_other_row(self, csr)}"
 
     def _match(self, csr: Any, taken: Callable[[Any], Fingerprint]) -> tuple[Any, Fingerprint]:

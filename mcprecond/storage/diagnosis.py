@@ -28,7 +28,7 @@ def refuse_singular(blocks: Any) -> NoReturn:
 
 
 def refuse_values(blocks: Any, A: Any, fingerprint: Fingerprint) -> None:
-    """Raise ValueError, naming a row, if a value of A, whose pattern is that of the blocks, was not taken."""
+    """Raise ValueError, naming a row, if the blocks, which have the pattern of A, have refused a value of A."""
     if fingerprint.not_finite:
         refuse_not_finite_entry(A.csr if isinstance(A, AdmittedMatrix) else A, blocks.backend)
     if not blocks._narrows:

@@ -1,4 +1,4 @@
-"""The fingerprint of a matrix: one pass over its entries says whether they are those that are stored.
+"""The fingerprint of a matrix: one pass over its entries says whether the same entries are stored.
 
 Hashes of 64 bits tell patterns and values apart; the same pass counts what is not finite and finds the range of the
 magnitudes.
@@ -33,7 +33,7 @@ class Fingerprint(NamedTuple):
     pattern, all : int
         Hashes of the pattern, and of the pattern with the values.
     not_finite : int
-        How many values are not.
+        How many values are infinite or NaN.
     no_pivots : int
         How many entries of the diagonal, or blocks of it, have no inverse. Counted where values are stored.
     largest, smallest : int
@@ -56,7 +56,7 @@ class Fingerprint(NamedTuple):
         return smallest, largest
 
 
-#: Where they are in the array that kernels write.
+#: Where the fields are in the array that kernels write.
 PATTERN, ALL, NOT_FINITE, NO_PIVOTS, LARGEST, SMALLEST = range(len(Fingerprint._fields))
 CUDA_CONSTANTS = {name.upper(): place for place, name in enumerate(Fingerprint._fields)} | {
     "INFINITY_BITS": INFINITY,
@@ -131,7 +131,7 @@ def hash_offsets(first, end, indptr):
 
 @compile_loop(grain=NUMBERS)
 def hash_entries(first, end, indices, values):
-    """That of the entries; their hash with the values; how many of these are not finite."""
+    """The share of the entries in the hash of the pattern; their hash with values; how many values are not finite."""
     pattern, both, not_finite = np.uint64(0), np.uint64(0), np.uint64(0)
     for k in range(first, end):
         entry = mix64((np.uint64(k) << np.uint64(32)) ^ np.uint64(indices[k]))

@@ -177,7 +177,7 @@ def node_pattern(matrix: AdmittedMatrix, block_size: int) -> Any:
     return nodes
 
 
-# What the CPU's functions know of the size of a block is the shape of their arrays, or the ratio of two row counts.
+# The CPU's functions take the size of a block from the shape of their arrays, or from the ratio of two row counts.
 
 
 @compile_row
@@ -187,7 +187,7 @@ def opens_block(first_row, row, k, b, indptr, indices):
     if k > indptr[row] and indices[k - 1] >= begin:
         return False
     for other in range(first_row, row):
-        e = indptr[other] + (k - indptr[row])  # where it is if rows of a node have the same columns
+        e = indptr[other] + (k - indptr[row])  # where the entry is if rows of a node have the same columns
         if e < indptr[other + 1] and begin <= indices[e] < begin + b:
             return False
         e = lower_bound(indices, indptr[other], indptr[other + 1], begin)
@@ -210,7 +210,7 @@ def count_blocks(first, end, indptr, indices, counts):
 
 @KERNELS.per_item
 def list_blocks(first, end, indptr, indices, node_indptr, node_indices):
-    """Their columns."""
+    """List the columns of the blocks."""
     b = (len(indptr) - 1) // (len(node_indptr) - 1)
     for node in range(first, end):
         e = node_indptr[node]

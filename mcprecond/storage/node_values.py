@@ -1,4 +1,4 @@
-"""The numbers of blocks of nodes: taken from A into the order of node_blocks.py, with the inverses of the diagonal's.
+"""The numbers of blocks of nodes: taken from A into the order of node_blocks.py, and the diagonal's inverses.
 
 On a GPU each slice is the work of a block of threads. It reads its rows of A once, from one end to the other, and keeps
 them in shared memory, since entries that a slice stores one after the other lie far apart in their row of A.

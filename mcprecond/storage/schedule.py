@@ -7,9 +7,9 @@ it is a slice by itself.
 
 A warp would take a millisecond for a row of 10^5 entries, while those that need the row wait. So a row with more than
 SWEPT_PIECE entries in a triangle is cut into pieces, each the work of one warp, and the last warp to be done adds up
-what all of them have found, in the order of the pieces. Then the slices are listed as records of four numbers: the
-first row and the end; or the row, minus the number of its pieces, the number of this one, and how many pieces come
-before those of the row.
+the sums of all pieces, in the order of the pieces. Then the slices are listed as records of four numbers: the first row
+and the end; or the row, minus the number of its pieces, the number of this piece among them, and how many pieces of
+earlier rows come before.
 
 How the entries of a slice are stored is the matter of a layout: see storage/layouts.
 
@@ -68,7 +68,7 @@ def cut_long_rows(slices: Any, lower_indptr: Any, upper_indptr: Any, backend: Ba
     owner = xp.searchsorted(ends, numbers, side="right")
     of_row, piece = pieces[owner], numbers - (ends - pieces)[owner]
     is_cut = of_row > 1
-    before = xp.cumsum(is_cut) - 1 - piece  # means nothing for what is not cut
+    before = xp.cumsum(is_cut) - 1 - piece  # means nothing for slices that are not cut
     records = xp.empty((len(numbers) + 1, 4), np.int32)
     records[:-1, 0], records[:-1, 1] = first[owner], xp.where(is_cut, -of_row, end[owner])
     records[:-1, 2], records[:-1, 3] = piece, xp.where(is_cut, before, 0)

@@ -111,7 +111,7 @@ class Pieces(NamedTuple):
     long_rows : array of int, shape (n_rows,)
         The rows.
     bounds : array of int, shape (n_rows + 1,)
-        The number of the first piece of each, and how many pieces there are.
+        The number of the first piece of each long row, and how many pieces there are.
     """
 
     rows: Any
@@ -181,8 +181,8 @@ def fill_columns(
     upper_source,
     diagonal_source,
 ):
-    """The columns of both triangles; which entries of their rows in A these, and those of the diagonal, are; in rows
-    that have at most so many.
+    """Fill in the columns of both triangles, and which entry of its row in A each entry of them and of the diagonal is,
+    for the rows with at most `uncut` entries.
     """
     for v in range(first, end):
         i, begin, stop = inverse[v], indptr[v], indptr[v + 1]

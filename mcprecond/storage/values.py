@@ -52,8 +52,8 @@ def fetch_values(
     expected,
     found,
 ):
-    """The values of row i: entries of row perm[i] of A, the upper ones divided if so asked; count rows that cannot be
-    divided: what comes out is not finite.
+    """The values of row i: entries of row perm[i] of A, the upper ones divided if so asked; count the rows that cannot
+    be divided, whose quotients are not finite.
     """
     if not are_taken(expected, found, lower.itemsize < values.itemsize):
         return

@@ -1,4 +1,4 @@
-"""Relaxation: sweeps of SOR from a given vector, or from zero, and the residual of what they have found."""
+"""Relaxation: sweeps of SOR from a given vector, or from zero, and the residual of the result."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Iterate:
         self._solves_lower = False
 
     def residual(self, b: Any, r: Any) -> None:
-        """r = b - A x. Where (D + L) x = b that is -U x, for which U alone is read."""
+        """r = b - A x. Where (D + L) x = b, r is -U x, and only U is read."""
         relaxation, blocks = self._relaxation, self._relaxation.blocks
         pivots = blocks.diagonal if blocks.pivots is None else blocks.pivots
         matrix = *blocks.lower.rows, *blocks.upper.rows, blocks.diagonal, pivots, blocks.perm

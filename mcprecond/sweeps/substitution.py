@@ -1,4 +1,4 @@
-"""Substitution with the triangles of color blocks: what a sweep from zero is, and one with both triangles for CG.
+"""Substitution with the triangles of color blocks: a sweep from zero, or a sweep with both triangles for CG.
 
 Sweeps read and write vectors in the order of the matrix, one color after another, so that a line of memory is written
 by many colors. Where vectors are so large that the line does not stay in L2 meanwhile, the result is left in color
@@ -30,10 +30,11 @@ def columns_at_once(blocks: ColorBlocks) -> int:
 
 
 class SweepVectors:
-    """What all sweeps with color blocks share: their kernels, and a vector in color order.
+    """The kernels of sweeps with color blocks, and a vector in color order.
 
-    The blocks are only read; what a sweep writes for itself is in this object, which serves one application at a time.
-    Several right-hand sides are the columns of an array in C order: what a row needs of a neighbor lies together.
+    The blocks are only read; a sweep writes to arrays of this object, which serves one application at a time. Several
+    right-hand sides are the columns of an array in C order, where the numbers that a row needs of a neighbor lie
+    together.
 
     Parameters
     ----------
@@ -121,12 +122,12 @@ class Substitution(SweepVectors):
 
 
 class Chunks:
-    """Sweeps over any number of columns: a pass for as many as one takes, after another.
+    """Sweeps over any number of columns: one pass after another, each for as many columns as a pass takes.
 
     Parameters
     ----------
     make : function
-        ``make(blocks, columns, pitch)`` returns what the sweeps of one pass write, as `Substitution` does.
+        ``make(blocks, columns, pitch)`` returns the sweeps of one pass, such as a `Substitution`.
     blocks : ColorBlocks
     columns : int
         How many right-hand sides there are.

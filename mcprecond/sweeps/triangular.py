@@ -2,20 +2,20 @@
 
 A sweep is one kernel. Rows do not wait for colors but for values: the warps take the slices in color order and poll the
 values that their rows need until these are ready. In substitution the last bit of a number is its epoch: a forward
-sweep turns it from 0 to 1, and the backward sweep, whose results take the places of these, back to 0. So symmetric
-substitution, which is what CG needs, leaves everything ready for the next one. Relaxation needs the old values, too,
-and writes to a second array, whose values begin as sentinels.
+sweep turns it from 0 to 1, and the backward sweep, whose results overwrite the forward sweep's, back to 0. So symmetric
+substitution, which CG needs, leaves all epochs as the next one needs them. Relaxation needs the old values, too, and
+writes to a second array, whose values begin as sentinels.
 
-With pivots T, symmetric substitution solves with (T + w L) (I + w V), V = inv(T) U. V is what is stored of the upper
-triangle, so that the way back reads no pivots.
+With pivots T, symmetric substitution solves with (T + w L) (I + w V), V = inv(T) U. The upper triangle is stored as V,
+so that the backward sweep reads no pivots.
 
 With nodes of b unknowns, a number of a vector becomes a row of b numbers, and a number of the matrix a b x b block.
 Rows of the upper triangle are then not divided by their pivots.
 
 On the CPU nothing is waited for: colors follow one another, and relaxation works in place. Vectors have the shape
 (rows, right-hand sides), or (nodes, b, right-hand sides), in which a row serves one right-hand side after another,
-while the cache still holds its blocks. Numba knows the number of dimensions when it compiles, and leaves out what is
-for the other one.
+while the cache still holds its blocks. Numba knows the number of dimensions when it compiles, and leaves out the
+branches for the other number.
 """
 
 from __future__ import annotations
@@ -30,9 +30,8 @@ KERNELS = KernelSet(
     "TRUNCATED_VECTORS=0 LARGE_VECTORS=0 LARGE_MATRIX=0 PITCHED=0 (LANES)",
 )
 
-# c counts right-hand sides. `sums` is room for the sums of long rows, which CUDA needs. On the CPU z is not null, and
-# has room for sums: what a row of blocks multiplies with its inverse block needs a place of its own, in an array that
-# the row writes anyway.
+# c counts right-hand sides. `sums` is room for the sums of long rows, which CUDA needs. On the CPU z is not null: a row
+# of blocks adds up its sums in z, which it writes anyway, before it multiplies them by its inverse block.
 
 
 @compile_inlined
@@ -108,8 +107,8 @@ def substitute(
 ):
     """y_i = inv(T_i) (scale r_i - w sum_j L_ij y_j), to z as well if this finishes the sweep; epochs from 0 to 1.
 
-    Backwards, U is in place of L, and stored as V = inv(T) U but for blocks. From row `last` on, this is the result of
-    symmetric substitution, and goes to z, too; these rows stay at 0.
+    Backwards, U is in place of L, and stored as V = inv(T) U but for blocks. From row `last` on, y_i is the result of
+    symmetric substitution, and goes to z, too; the epochs of these rows stay at 0.
     """
     for c in range(n_slices):
         k = n_slices - 1 - c if backwards else c
@@ -238,7 +237,7 @@ def residual_rows(
 
 @KERNELS.resident
 def residual(n_slices, slices, sums, *rows):
-    """r_i = b_i - sum_j L_ij y_j - D_i y_i - T_i sum_j V_ij y_j, in the order of the matrix; all but the last term is
-    known to be zero if y is what substitution with D + L gives.
+    """r_i = b_i - sum_j L_ij y_j - D_i y_i - T_i sum_j V_ij y_j, in the order of the matrix; all terms but the last add
+    up to zero if y is the result of substitution with D + L.
     """
     residual_rows(0, slices[n_slices], *rows)

@@ -1,7 +1,7 @@
-"""Vectors from the order of the matrix into that of the colors and back.
+"""Vectors from the order of the matrix into color order and back.
 
-Both go through the rows in the order of the matrix, which touches all colors at once, each of them in its order: memory
-is read and written in whole lines. Going through the rows color by color touches every line once per color.
+Both ways go through the rows in the order of the matrix, which touches all colors at once, each color in its order:
+memory is read and written in whole lines. Going through the rows color by color touches every line once per color.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def to_color_order(first, end, inverse, pitch, r, ordered):
 
 @KERNELS.per_item
 def to_row_order(first, end, inverse, ordered, pitch, z):
-    """The same, back."""
+    """Row inverse[i] of `ordered` becomes row i of z."""
     for i in range(first, end):
         if z.ndim == 2:
             for c in range(z.shape[1]):

@@ -1,4 +1,4 @@
-"""LLVM that is written by hand, where what Numba makes of Python is too slow or not there; README.md says why."""
+"""LLVM that is written by hand, where Numba's code for Python is too slow or missing; README.md says why."""
 
 from mcprecond.backends.team.threads import get_threads, set_threads
 

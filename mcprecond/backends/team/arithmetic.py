@@ -1,6 +1,6 @@
 """Fused multiply-adds, and rows of sparse matrices times several columns in vector registers, on the CPU.
 
-LLVM finds vectors in loops, and a loop over a few columns is too short for that. So this code says what they are.
+LLVM finds vectors in loops, and a loop over a few columns is too short for that. So this code spells out the vectors.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _product_of_width(width: int) -> Any:
     """
 
     def each(begin: Any, end: Any, indices: Any, values: Any, x: Any, c: Any, y: Any, i: Any) -> None:
-        """The same one number after another, for complex ones."""
+        """The same, one number after another, for complex numbers."""
         for q in range(c, c + width):
             total = x.dtype.type(0)
             for e in range(begin, end):

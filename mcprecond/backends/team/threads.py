@@ -47,14 +47,14 @@ WORTH = 2
 #: another thread lost its core in the middle of a chunk, the caller runs the next FEWEST_ALONE short loops alone. That
 #: number doubles each time. A shorter wait is normal where a loop has a few long chunks of different lengths.
 SHORT, LATE, FEWEST_ALONE, MOST_ALONE = 64, 2, 16, 4096
-#: How often a thread polls before it sleeps: tens of microseconds, about as long as what is between two loops takes.
+#: How often a thread polls before it sleeps: tens of microseconds, about as long as the work between two loops takes.
 POLLS = 2000
 
 #: Words of the block, each in a cache line (or two) of its own.
 _LINE = 16
 (
-    RUN,  # the address of `_run`, or of what compiles it
-    _START,  # that of `_start_threads`
+    RUN,  # the address of `_run`, or of `_run_first`
+    _START,  # the address of `_start_threads`
     _BUSY,  # 1 while a job is under way
     _STARTED,  # how many threads there are, without callers
     _THREADS,  # how many threads share a loop, with the caller
@@ -133,7 +133,7 @@ def _emit_call(builder: Any, args: Any) -> Any:
 
 
 def _emit_c_call(builder: Any, args: Any) -> Any:
-    """Two addresses; what else SleepConditionVariableSRW takes, no time limit and no flags, other functions ignore."""
+    """Call with two addresses; others than SleepConditionVariableSRW ignore its arguments: no time limit, no flags."""
     function = builder.inttoptr(builder.load(word(builder, args[0])), ir.FunctionType(WORD, [WORD] * 4).as_pointer())
     return builder.call(function, [*args[1:], ir.Constant(WORD, 0xFFFFFFFF), ir.Constant(WORD, 0)])
 
@@ -348,7 +348,7 @@ def _prepare_sleep(thread: int) -> None:
 
 
 def set_threads(threads: int) -> None:
-    """Let so many threads share a loop, that of the caller included."""
+    """Let so many threads share a loop, the caller's included."""
     _block[_THREADS] = min(threads, MOST_THREADS)
 
 
@@ -358,7 +358,7 @@ def get_threads() -> int:
 
 
 def _forget_threads() -> None:
-    """In a child of os.fork, which has none of them; a loop may have been under way, and a mutex locked."""
+    """Reset the team in a child of os.fork, which has no threads: it may inherit a running loop, and a locked mutex."""
     _block[_STARTED] = _block[_BUSY] = 0
     for thread in range(MOST_THREADS):
         _block[_SLEEPS + _LINE * thread] = 0

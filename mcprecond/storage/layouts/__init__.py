@@ -1,7 +1,7 @@
 """Layouts: how the columns of a triangle are stored, and in which order its entries lie.
 
-Sweeps over large matrices take as long as it takes to read these. So a GPU stores columns in fewer bytes where that
-pays: as diagonals. Kernels are compiled for the layout by its macros.
+Sweeps over large matrices take as long as it takes to read the matrix. So a GPU stores columns in fewer bytes where
+that pays: as diagonals. Kernels are compiled for the layout by its macros.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mcprecond.storage.layouts.layout import LAYOUT_CHOICES, Layout, Pattern
 __all__ = ["CSR", "CSR_IN_PIECES", "DIA", "LAYOUT_CHOICES", "Layout", "Pattern", "choose_layout", "interleave_entries"]
 
 # Columns are stored in fewer bytes only where slices have so many rows on average, and colors so many slices per warp:
-# with less, the time is not that of reading them.
+# with less, reading columns is not what a sweep spends its time on.
 LEAST_ROWS, LEAST_SLICES = 12, 0.25
 
 

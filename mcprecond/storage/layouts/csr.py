@@ -29,5 +29,5 @@ def columns_by_rows(slices: Any, indptr: Any, columns: Any, entries: int, backen
 
 #: The layout that serves any matrix.
 CSR = Layout("csr", columns_by_rows, {})
-#: The same where slices are records, since long rows are cut.
+#: CSR where slices are records, since long rows are cut.
 CSR_IN_PIECES = Layout("csr", columns_by_rows, IN_PIECES)

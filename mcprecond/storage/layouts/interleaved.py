@@ -2,7 +2,7 @@
 
 The entries of a slice are stored in the order in which its threads take them: first those that each lane of each row
 takes in step 0, then those of step 1, and so on, without padding. Lane l of a row takes its entries l, l + lanes,
-l + 2 lanes, ... So a warp reads contiguous memory, whatever the lengths of its rows, and the memory is that of CSR.
+l + 2 lanes, ... So a warp reads contiguous memory, whatever the lengths of its rows, and no more of it than with CSR.
 
 On the CPU entries stay in the order of CSR.
 """
@@ -21,7 +21,7 @@ KERNELS = KernelSet(__file__, f"OFFSET ENTRY {LAYOUT_CHOICES} (LANES)")
 def interleave_entries(
     slices: Any, indptr: Any, columns: Any, entries: Any, result: Any, backend: Backend, back: bool, **macros: int
 ) -> Any:
-    """Put what is known of each entry of a triangle into the order of its slices, or back into that of CSR; return it.
+    """Put an array with a number for each entry of a triangle into the order of slices, or back into that of CSR.
 
     `columns` matters to the order only with the macro SLICED_DIA.
     """
@@ -35,7 +35,7 @@ def interleave_entries(
 
 @KERNELS.per_item
 def interleave(first, end, slices, indptr, columns, entries, result, back):
-    """The order of a slice's entries: by step, by row, by lane. (That of diagonals there is in CUDA only.)"""
+    """The order of a slice's entries: by step, by row, by lane. (Only CUDA has the order of diagonals.)"""
     for k in range(first, end):
         lanes = MOST_ROWS
         while lanes * (slices[k + 1] - slices[k]) > MOST_ROWS:

@@ -26,7 +26,7 @@ class Layout:
     columns_by_rows : function of (slices, indptr, columns, entries, backend)
         Returns the column of each entry of a triangle, row by row: int32, shape (entries,).
     macros : dict of str to int
-        What kernels are compiled with that read columns, or go by the order of the entries.
+        Macros for kernels that read columns, or go by the order of the entries.
     """
 
     name: str
