@@ -6,7 +6,6 @@ Computing 56, 1996, Algorithm 2.1 and Section 5.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -21,17 +20,13 @@ from mcprecond.multigrid.hierarchy import MOST_DENSE, Level, naming_level
 from mcprecond.multigrid.interpolation import SmoothedInterpolation
 from mcprecond.multigrid.named_smoothers import is_polynomial, new_smoother
 from mcprecond.multigrid.patterns import longest_rows
-from mcprecond.multigrid.strength import Connections, symmetric_strength
+from mcprecond.multigrid.strength import STRENGTHS, Strength
 from mcprecond.multigrid.tentative import fit_tentative
 from mcprecond.multigrid.units import NOT_DEFINITE, narrowed, refuse_indefinite, without_couplings
 from mcprecond.storage.node_blocks import node_pattern
 from mcprecond.tuning.least_time import AutoColoring
 from mcprecond.typing import StrengthName
 
-#: Strength of connection, by name: ``strength(A, nodes, theta)`` returns the strong connections.
-STRENGTHS: dict[StrengthName, Callable[[AdmittedMatrix, AdmittedMatrix, float | None], Connections]] = {
-    "symmetric": symmetric_strength
-}
 FALL = 0.5  # of a given limit of strength, from level to level
 MOST_KEPT = 0.8  # of the unknowns of a level: with more on the next one coarsening has stalled
 
@@ -105,7 +100,7 @@ def coarsen(
     A: AdmittedMatrix,
     B: Any,
     block_size: int,
-    strength: Callable[[AdmittedMatrix, AdmittedMatrix, float | None], Connections],
+    strength: Strength,
     theta: float | None,
 ) -> None:
     """A -> C -> aggregates -> T -> P -> pattern of A_c. The level stays the last one where the next one would hardly be

@@ -17,8 +17,8 @@ from mcprecond.matrix import AdmittedMatrix, PatternChangedError
 from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Multigrid
 from mcprecond.multigrid.named_smoothers import known_smoother
 from mcprecond.multigrid.rehearsal import rehearse
-from mcprecond.multigrid.setup import STRENGTHS, Options, build_levels, update_candidates, update_levels
-from mcprecond.multigrid.strength import refuse_unsymmetric
+from mcprecond.multigrid.setup import Options, build_levels, update_candidates, update_levels
+from mcprecond.multigrid.strength import STRENGTHS, refuse_unsymmetric
 from mcprecond.multigrid.units import has_contrasts, scaled, scaled_candidates, scales_of
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 from mcprecond.preconditioners.setup import admit, admit_values
