@@ -15,7 +15,7 @@ from report import opponents
 from report.noise import Range, verdict
 from report.noise import mean as mean_of
 from report.pictures import over_size, picture, plain_ticks
-from report.results import MARKS, PAPERS, RESULTS, Document, runs
+from report.results import PAPERS, RESULTS, Document, runs
 from report.studies import of_methods_alone
 from report.tables import by_name, mean
 
@@ -47,28 +47,11 @@ def label(some: list[Case]) -> str:
     return some[0]["name"] if len(some) == 1 else "geometric mean"
 
 
-def asked_cases(cases: list[Case]) -> list[Case]:
-    """Where something was asked for, and all of it was run."""
-    return [
-        c
-        for c in together(cases, ["csrcolor", "eb", "ecl_gc", "jp natural"])
-        if c["name"] in {name for limits in MARKS["colorings"].values() for name in limits}
-    ]
-
-
-def asked(case: Case) -> dict[str, Range]:
-    """What was found of each quantity that has a bound."""
-    methods = case["methods"]
-    most = methods["ecl_gc"]["colors"] + 1
-    few = [row for name, row in methods.items() if name != "csrcolor" and row["colors"] <= most]
-    beside = Range.of(methods["csrcolor"])
-    quickest = min(few, key=lambda row: row["ms"])
-    found = {"fastest with one color more than ecl_gc at most": Range.of(quickest) / beside}
-    for name in ("eb", "ecl_gc", "jp natural"):
-        found[f"{name}, ms"] = Range.of(methods[name])
-        found[f"{name}, time relative to csrcolor"] = found[f"{name}, ms"] / beside
-        found[f"{name}, colors"] = Range.of(methods[name], "colors")
-    return found
+def with_quickest(case: Case) -> dict[str, Any]:
+    """The methods of a case, and the fastest of ours that takes one color more than ecl_gc at most."""
+    rows = case["methods"]
+    few = [row for name, row in rows.items() if name != "csrcolor" and row["colors"] <= rows["ecl_gc"]["colors"] + 1]
+    return rows | {"the quickest": min(few, key=lambda row: row["ms"])}
 
 
 def said(found: Range, limit: float) -> str:

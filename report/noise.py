@@ -79,6 +79,18 @@ def verdict(value: Range, bound: float, *, at_most: bool = False) -> str:
     return "no" if (value.least > bound if at_most else value.most < bound) else "not decided"
 
 
+def asked(mark: Mapping[str, Any], rows: Mapping[str, Mapping[str, Any]]) -> Range:
+    """The time, or the ratio of times, that a mark of benchmarks/marks.toml bounds, from rows by name."""
+    found, *divisor = [Range.of(rows[name], key) for name, key in (mark[part] for part in ("of", "by") if part in mark)]
+    return found / divisor[0] if divisor else found
+
+
+def held(found: Range, bound: str, limit: float, unit: str = "") -> str:
+    """What was found, the bound, and whether it holds."""
+    holds = verdict(found, limit, at_most=bound == "at most")
+    return f"{tables.number(found.found)} ({bound} {limit:g} {unit}".rstrip() + f"): {holds}"
+
+
 def fastest(time: Range, others: Iterable[Range]) -> str:
     """Whether a time is the least, or as short as the least of the others."""
     found = {verdict(time / other, 1.0, at_most=True) for other in others}

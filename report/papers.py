@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from report import colorings, studies
+from report.generic import made
 from report.results import PAPERS, RESULTS, runs
-from report.tables import render, table
-
-HEADER = ["in the paper", "what it shows", "run", "holds", "where", "results", "what differs, what is missing"]
+from report.tables import render
 
 #: What the sentence of a relation may begin with.
 LABEL = re.compile(r"(?:.*, )?(Table|Figure|Section|Abstract|Conclusion)s?(?: ([\w.-]+))?(?:, published)?:")
@@ -58,23 +57,8 @@ def names_in(document: dict[str, Any]) -> set[str]:
 
 def page(found: Found) -> str:
     """The whole page."""
-    papers = dict.fromkeys(shown["paper"] for shown in PAPERS["shown"])
-    return render("papers.md", **{paper: shown_of(paper, found) for paper in papers})
-
-
-def shown_of(paper: str, documents: Found) -> str:
-    """The table of one paper, in its own order."""
-    rows, found = [], documents.names
-    for shown in PAPERS["shown"]:
-        if shown["paper"] == paper:
-            places = [place_of(shown["where"])] if "where" in shown else []
-            places += [f"study [{shown['study']}](studies.md)"] if "study" in shown else []
-            there = [f"`{name}`" for name in shown.get("results", []) if name in found]
-            left = waiting(shown, found)
-            run = "in part" if left and shown["run"] == "yes" else shown["run"]
-            cells = [shown["what"], run, held(shown, documents.verdicts), ", ".join(places), ", ".join(there)]
-            rows.append([shown["item"], *cells, " ".join([shown["remark"], *kinds(shown, found), *left])])
-    return table(HEADER, rows, names=len(HEADER))
+    scope = {"found": found, "shown_of": PAPERS["shown"], "held": held, "kinds_of": kinds, "places": places}
+    return render("papers.md", **made(PAPERS["table"], scope | {"waiting": waiting}))
 
 
 def held(shown: dict[str, Any], verdicts: list[tuple[str, str, str]]) -> str:
@@ -99,9 +83,11 @@ def is_about(sentence: str, item: str) -> bool:
     return item.startswith(kind) and (number is None or number in re.findall(r"[\w.-]+", item))
 
 
-def place_of(where: str) -> str:
-    """A link to a page of the docs, by the name of its file."""
-    return f"[{Path(where).stem}]({where})"
+def places(shown: dict[str, Any]) -> str:
+    """Links to the pages that show it."""
+    links = [f"[{Path(shown['where']).stem}]({shown['where']})"] if "where" in shown else []
+    links += [f"study [{shown['study']}](studies.md)"] if "study" in shown else []
+    return ", ".join(links)
 
 
 def names_of(shown: dict[str, Any], found: Names) -> set[str]:

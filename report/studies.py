@@ -199,25 +199,8 @@ def growth(rows: Rows, method: str) -> float:
     return mean([counts[-1] / counts[0] for counts in families.values() if len(counts) > 1])
 
 
-SCOPE: dict[str, Any] = (
-    HELPERS
-    | {
-        known.__name__: known
-        for known in (
-            beside_paper,
-            degrees_and_shortcut_1,
-            growth,
-            ms,
-            names,
-            on_a_gpu,
-            on_all,
-            per_edge,
-            range_of,
-            shown,
-        )
-    }
-    | {"PAPERS": PAPERS}
-)
+KNOWN = (beside_paper, degrees_and_shortcut_1, growth, ms, names, on_a_gpu, on_all, per_edge, range_of, shown)
+SCOPE: dict[str, Any] = HELPERS | {function.__name__: function for function in KNOWN}
 
 
 # The pictures.

@@ -5,45 +5,27 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from report.noise import Range, verdict
+from report.noise import Range, asked, held
 from report.pictures import COLORS, MARKERS, picture
 from report.results import MARKS, Document, place
-from report.tables import number
 
 PICTURE = "weak-scaling.svg"
 
 
 def asked_of(case: dict[str, Any]) -> dict[str, str]:
     """What was measured of each quantity that has a bound, the bound, and whether it holds."""
-    cells = {}
     rows = {row["name"].removesuffix(", blocks of 3"): row for row in case["sweeps"]}  # blocks come last
-    solves = case["solvers"]
-    best = min((row for row in solves if row["name"].startswith("pcg SGS")), key=lambda row: row["total_ms"])
-    library = min((row for row in solves if not row["name"].startswith("pcg")), key=lambda row: row["total_ms"])
-    quickest = min(rows.values(), key=lambda row: row["iteration_ms"])
-    # A time, or one and what it is divided by.
-    timed: dict[str, list[tuple[dict[str, Any], str]]] = {
-        "application, eb": [(rows["eb"], "apply_ms")],
-        "application, natural": [(rows["natural"], "apply_ms")],
-        "iteration, the better of both": [(quickest, "iteration_ms")],
-        "setup, eb": [(rows["eb"], "setup_ms")],
-        "update, eb": [(rows["eb"], "update_ms")],
-        "solve with setup": [(best, "total_ms")],
-        "solve with setup, times faster than the library's better CG": [(library, "total_ms"), (best, "total_ms")],
-        "application, natural, times faster in float32": [
-            (rows["natural"], "apply_ms"),
-            (rows["natural"], "float32_apply_ms"),
-        ],
-    }
-    for what, asked in MARKS["sweeps"].items():
-        if case["name"] in asked:
-            (limit, unit), bound = asked[case["name"]], asked["bound"]
-            found, *divisors = [Range.of(row, key) for row, key in timed[what]]
-            for divisor in [*divisors, *([Range.of(case, "spmv_ms")] if unit == "x" else [])]:
-                found = found / divisor
-            found = found.scale(1e3 if unit == "µs" else 1)
-            holds = verdict(found, limit, at_most=bound == "at most")
-            cells[what] = f"{number(found.found)} ({bound} {limit:g} {unit}".rstrip() + f"): {holds}"
+    rows["the quickest"] = min(rows.values(), key=lambda row: row["iteration_ms"])
+    solves = sorted(case["solvers"], key=lambda row: row["total_ms"])
+    rows["the best solve"] = next(row for row in solves if row["name"].startswith("pcg SGS"))
+    rows["the library's"] = next(row for row in solves if not row["name"].startswith("pcg"))
+    cells = {}
+    for what, mark in MARKS["sweeps"].items():
+        if case["name"] in mark:
+            limit, unit = mark[case["name"]]
+            found = asked(mark, rows).scale(1e3 if unit == "µs" else 1)
+            found = found / Range.of(case, "spmv_ms") if unit == "x" else found
+            cells[what] = held(found, mark["bound"], limit, unit)
     return cells
 
 

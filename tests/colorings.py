@@ -7,45 +7,28 @@ from graphs import neighbors
 
 from mcprecond import COLORINGS, Coloring
 
-# Method and options; the registry says what else is to be expected of a method.
-VARIANTS = {
-    "eb-pps": ("eb", {"worklist": "pps"}),
+# Method and options: every method without any, and what else there is to choose. The registry says what else is to be
+# expected of a method.
+VARIANTS = {name: (name, {}) for name in COLORINGS} | {
     "eb-atomic": ("eb", {"worklist": "atomic"}),
     "eb-index": ("eb", {"resolution": "index"}),
     "eb-published": ("eb", {"published": True}),
     "eb-published-atomic": ("eb", {"published": True, "worklist": "atomic"}),
     "eb-published-degree": ("eb", {"published": True, "resolution": "degree"}),
-    "ecl_gc": ("ecl_gc", {}),
     "ecl_gc-published": ("ecl_gc", {"published": True}),
-    "jpl": ("jpl", {}),
-    "ipgc": ("ipgc", {}),
     "ipgc-degree": ("ipgc", {"resolution": "degree", "chunk_size": 1}),
-    "vb": ("vb", {}),
     "vb-pps": ("vb", {"worklist": "pps"}),
     "vb-filtering": ("vb", {"edge_filtering": True, "resolution": "degree"}),
-    "vb_bit": ("vb_bit", {}),
     "vb_bit-alone": ("vb_bit", {"chunk_size": 1}),
     "vb_bit-filtering": ("vb_bit", {"worklist": "pps", "edge_filtering": True, "chunk_size": 3}),
-    "rig": ("rig", {}),
-    "sirg": ("sirg", {}),
     "sirg-index": ("sirg", {"resolution": "index"}),
     "sirg-large": ("sirg", {"doubling": False}),
     "sirg-baseline": ("sirg", {"doubling": False, "long_words": False}),
     "sirg-vertices": ("sirg", {"palettes": "vertices", "resolution": "index"}),
-    "gm": ("gm", {}),
-    "chen_topo": ("chen_topo", {}),
-    "chen_wlc": ("chen_wlc", {}),
-    "chen_pq": ("chen_pq", {}),
-    "cc": ("cc", {}),
     "cc-one": ("cc", {"hashes": 1, "seed": 4}),
-    "is_minmax": ("is_minmax", {}),
     "is_minmax-one-set": ("is_minmax", {"two_sets": False}),
     "is_minmax-one-set-atomics": ("is_minmax", {"two_sets": False, "atomics": True}),
-    "is_hash": ("is_hash", {}),
     "is_hash-small": ("is_hash", {"table_size": 2}),
-    "is_reduce": ("is_reduce", {}),
-    "graphblas_is": ("graphblas_is", {}),
-    "graphblas_mis": ("graphblas_mis", {}),
     "graphblas_jp": ("graphblas_jp", {"seed": 3}),
     "jp-random": ("jp", {"seed": 2}),
     "jp-ldf": ("jp", {"order": "ldf"}),

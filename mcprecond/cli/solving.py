@@ -30,11 +30,11 @@ from mcprecond.cli.terminal import print_facts, working
 from mcprecond.preconditioners.setup import admit
 from mcprecond.problems.files import columns, vector
 from mcprecond.problems.placing import place_matrix
+from mcprecond.solvers import SOLVERS
 from mcprecond.solvers.nullspace import null_space_basis
 from mcprecond.studies.advice import has_constant_null_space, project
 from mcprecond.typing import ColoringMethod
 
-SOLVERS = ("pcg", "bicgstab", "gmres")
 PRECONDITIONERS = ("auto", "sgs", "dilu", "ilu0", "multigrid", "jacobi", "none")
 #: Those whose colors are shown.
 COLORED = ("sgs", "dilu", "ilu0", "multigrid")
@@ -89,7 +89,7 @@ def color(
 def solve(
     file: File,
     rhs: Annotated[Path | None, Option("The right-hand side, .npy or .mtx[.gz]; by default A times random x*.")] = None,
-    solver: Annotated[str | None, Option("pcg, bicgstab or gmres; by default pcg if A is symmetric.")] = None,
+    solver: Annotated[str | None, Option(f"{', '.join(SOLVERS)}; by default pcg if A is symmetric.")] = None,
     preconditioner: Annotated[
         str | None, Option("auto, sgs, dilu, ilu0, multigrid, jacobi or none; by default sgs with pcg, else ilu0.")
     ] = None,

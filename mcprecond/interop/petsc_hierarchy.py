@@ -16,14 +16,12 @@ from mcprecond.interop.petsc_overlap import Rows, over
 from mcprecond.matrix import PatternChangedError, canonical_csr
 from mcprecond.multigrid.built import MAX_COARSE
 from mcprecond.multigrid.hierarchy import MOST_DENSE
-from mcprecond.multigrid.named_smoothers import SMOOTHERS, choose_smoother
-from mcprecond.multigrid.polynomial import DEGREE
+from mcprecond.multigrid.named_smoothers import POLYNOMIALS, SMOOTHERS, choose_smoother
 from mcprecond.multigrid.setup import FALL
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 
 #: PCMG has no K cycle.
 CYCLES = ("V", "W")
-POLYNOMIALS = ("chebyshev", "jacobi")
 #: The polynomials of `mcprecond.multigrid.polynomial`, as options of PETSc. No diagonal entry is negative; where PETSc
 #: 3.26 looks for such on several GPUs, it loses the sums of rows.
 POLYNOMIAL = {
@@ -198,7 +196,7 @@ class Hierarchy:
         self.smoothers.append((ksp, number))
         if self.smoother in POLYNOMIALS:
             ksp.setType("chebyshev")
-            ksp.setTolerances(max_it=sweeps * (DEGREE if self.smoother == "chebyshev" else 1))
+            ksp.setTolerances(max_it=sweeps * POLYNOMIALS[self.smoother])
             ksp.getPC().setType("jacobi")
             return
         ksp.setType("richardson")

@@ -8,9 +8,9 @@ from typing import Any
 
 from mcprecond.backends import Backend
 from mcprecond.backends.arguments import describe, did_you_mean
-from mcprecond.solvers import SolveResult, bicgstab, gmres, pcg
+from mcprecond.solvers import SOLVERS, SolveResult, gmres, pcg
 
-OURS: dict[str, Callable[..., Any]] = {"cg": pcg, "bicgstab": bicgstab, "gmres": gmres}
+OURS: dict[str, Callable[..., Any]] = {"cg": pcg} | {name: SOLVERS[name] for name in SOLVERS if name != "pcg"}
 #: These, and methods of SciPy and CuPy that take M and a callback.
 METHODS = ("cg", "bicg", "bicgstab", "cgs", "gcrotmk", "gmres", "lgmres", "minres")
 

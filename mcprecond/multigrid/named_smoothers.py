@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -10,8 +11,19 @@ from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.polynomial import DEGREE, Polynomial
 from mcprecond.multigrid.smoothers import Correction, GaussSeidel, Smoother
 from mcprecond.preconditioners.dilu import MulticolorDILU
+from mcprecond.typing import SmootherName
 
-SMOOTHERS = ("auto", "gauss_seidel", "sgs", "dilu", "jacobi", "chebyshev")
+#: Polynomials by their degrees, which need no coloring.
+POLYNOMIALS = {"jacobi": 1, "chebyshev": DEGREE}
+#: Name -> function of a matrix, a coloring, a block size and a dtype, as `new_smoother` has them.
+BUILDERS: dict[SmootherName, Callable[[AdmittedMatrix, Any, int, Any], Smoother]] = {
+    "gauss_seidel": lambda matrix, coloring, block_size, dtype: GaussSeidel(matrix, coloring, block_size),
+    "sgs": lambda matrix, coloring, block_size, dtype: GaussSeidel(matrix, coloring, block_size, both_ways=True),
+    "dilu": lambda matrix, coloring, block_size, dtype: Correction(matrix, partial(MulticolorDILU, coloring=coloring)),
+    "jacobi": lambda matrix, coloring, block_size, dtype: Polynomial(matrix, POLYNOMIALS["jacobi"], dtype),
+    "chebyshev": lambda matrix, coloring, block_size, dtype: Polynomial(matrix, POLYNOMIALS["chebyshev"], dtype),
+}
+SMOOTHERS = ("auto", *BUILDERS)
 
 
 def check_smoother(smoother: Any) -> Any:
@@ -29,7 +41,7 @@ def choose_smoother(smoother: Any, coloring: Any) -> Any:
 
 def is_polynomial(smoother: Any, coloring: Any) -> bool:
     """Whether the smoother is a polynomial; its vectors may have a wider dtype than the values that it reads."""
-    return choose_smoother(smoother, coloring) in ("jacobi", "chebyshev")
+    return choose_smoother(smoother, coloring) in POLYNOMIALS
 
 
 def new_smoother(smoother: Any, matrix: AdmittedMatrix, coloring: Any, block_size: int, dtype: Any = None) -> Smoother:
@@ -46,10 +58,6 @@ def new_smoother(smoother: Any, matrix: AdmittedMatrix, coloring: Any, block_siz
         Of the vectors, for a polynomial; that of the matrix by default.
     """
     smoother = choose_smoother(smoother, coloring)
-    if is_polynomial(smoother, coloring):
-        return Polynomial(matrix, 1 if smoother == "jacobi" else DEGREE, dtype)
-    if smoother in ("gauss_seidel", "sgs"):
-        return GaussSeidel(matrix, coloring, block_size, both_ways=smoother == "sgs")
-    if smoother == "dilu":
-        smoother = partial(MulticolorDILU, coloring=coloring)
-    return Correction(matrix, smoother)
+    if callable(smoother):
+        return Correction(matrix, smoother)
+    return BUILDERS[smoother](matrix, coloring, block_size, dtype)

@@ -25,17 +25,13 @@ from mcprecond.multigrid.lonely import join_lonely
 from mcprecond.multigrid.named_smoothers import is_polynomial, new_smoother
 from mcprecond.multigrid.patterns import longest_rows
 from mcprecond.multigrid.splitting import classical_strength, split
-from mcprecond.multigrid.strength import Connections, symmetric_strength
+from mcprecond.multigrid.strength import STRENGTHS
 from mcprecond.multigrid.tentative import fit_tentative
 from mcprecond.multigrid.units import NOT_DEFINITE, narrow_matrix, refuse_indefinite, without_couplings
 from mcprecond.storage.node_blocks import node_pattern
 from mcprecond.tuning.least_time import AutoColoring
 from mcprecond.typing import StrengthName
 
-#: Strength of connection, by name: ``strength(A, nodes, theta)`` returns the strong connections.
-STRENGTHS: dict[StrengthName, Callable[[AdmittedMatrix, AdmittedMatrix, float | None], Connections]] = {
-    "symmetric": symmetric_strength
-}
 FALL = 0.5  # of a given limit of strength, from level to level
 #: Of the unknowns of a level: with more on the next one coarsening has stalled, by aggregates and by points.
 MOST_KEPT, MOST_COARSE = 0.8, 0.9

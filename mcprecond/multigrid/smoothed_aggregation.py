@@ -14,7 +14,8 @@ from mcprecond.backends.inputs import first_place, numbers_of
 from mcprecond.linalg.powers import times_power
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.built import BuiltMultigrid, admit_definite, options_for, refuse_unfit
-from mcprecond.multigrid.setup import STRENGTHS, Aggregation, update_candidates
+from mcprecond.multigrid.setup import Aggregation, update_candidates
+from mcprecond.multigrid.strength import STRENGTHS
 from mcprecond.multigrid.units import scale_candidates
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 from mcprecond.tuning.least_time import ColoringArgument

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from mcprecond.backends.team.atomics import atomic_min
 from mcprecond.coloring.graph import Graph
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix, canonical_csr, place_of
+from mcprecond.typing import StrengthName
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
@@ -82,6 +84,11 @@ def symmetric_strength(matrix: AdmittedMatrix, nodes: AdmittedMatrix, theta: flo
     if matrix.is_ours and nodes.is_symmetric:
         pattern = AdmittedMatrix.computed(pattern, backend, nodes.max_degree + 1, is_symmetric=True)
     return Connections(Graph.of(pattern), indptr, indices)
+
+
+Strength = Callable[[AdmittedMatrix, AdmittedMatrix, float | None], Connections]
+#: By name: ``strength(A, nodes, theta)`` returns the strong connections.
+STRENGTHS: dict[StrengthName, Strength] = {"symmetric": symmetric_strength}
 
 
 def norms_of_blocks(matrix: AdmittedMatrix, nodes: AdmittedMatrix) -> AdmittedMatrix:

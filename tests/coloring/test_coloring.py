@@ -37,10 +37,6 @@ def variant(request):
     return VARIANTS[request.param]
 
 
-def test_every_method_is_tried_here():
-    assert {method for method, *_ in VARIANTS.values()} == set(COLORINGS)
-
-
 @pytest.mark.parametrize("name", NAMED)
 def test_proper_on_named_graphs(name, variant, backend, to_device):
     method, options = variant

@@ -36,20 +36,7 @@ OPTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
     "graphblas_mis": {"engine": ("kernels",)},
     "graphblas_jp": {"engine": ("kernels",)},
 }
-DETERMINISTIC = {
-    "ecl_gc",
-    "jpl",
-    "jp",
-    "cc",
-    "is_minmax",
-    "is_hash",
-    "is_reduce",
-    "graphblas_is",
-    "graphblas_mis",
-    "graphblas_jp",
-    "greedy",
-    "auto",
-}
+DETERMINISTIC = {"auto"} | {name for name, method in COLORINGS.items() if method.deterministic}
 #: First-fit takes at most as many colors as the largest degree and one.
 BOUNDED = {name for name, method in COLORINGS.items() if method.bounded}
 #: These look for the neighbors of neighbors as they go; others square the pattern first.
