@@ -6,8 +6,8 @@ and of the C_k for k in F_i. With a^-_kl the entries of row k whose sign is not 
     w_ij = -1 / d_i (a_ij + sum_{k in F_i} a_ik a^-_kj / s_ik),    s_ik = sum of a^-_kl over l in C^_i and i,
     d_i = a_ii + sum of a_in over weak n outside of C^_i + sum_{k in F_i} a_ik a^-_ki / s_ik.
 
-Of a row the MOST largest weights are kept, scaled to the sum of all of them. Which these are is found with the first
-values of A, and stays: so new values take the numeric phase only.
+Of a row the largest weights are kept, four in most cases, scaled to the sum of all of them. Which these are is found
+with the first values of A, and stays: so new values take the numeric phase only.
 
 De Sterck, Falgout, Nolting, Yang: Distance-two interpolation for parallel algebraic multigrid, Numerical Linear Algebra
 with Applications 15, 2008, eq. (4.10) and (4.11), and Section 5 for the truncation.
@@ -27,7 +27,7 @@ from mcprecond.multigrid.splitting import COARSE, INTERPOLATES, lanes_of
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
-#: Weights of a row that are kept.
+#: Weights of a row that are kept, if levels do not become too dense with them.
 MOST = 4
 #: A row is scaled to the sum of all its weights by a factor below this one, or not at all.
 MOST_SCALING = 4.0
@@ -45,6 +45,8 @@ class ExtendedInterpolation(Interpolation):
         Of the entries of A, see `Dependences`.
     states : array of int32, shape (n,)
         Of the points, COARSE or FINE.
+    most : int
+        How many weights of a row to keep.
 
     Attributes
     ----------
@@ -55,7 +57,7 @@ class ExtendedInterpolation(Interpolation):
     b = k = 1
     empty = None
 
-    def __init__(self, A: AdmittedMatrix, flags: Any, states: Any) -> None:
+    def __init__(self, A: AdmittedMatrix, flags: Any, states: Any, most: int = MOST) -> None:
         backend, xp, n = A.backend, A.backend.xp, A.shape[0]
         is_coarse = states == COARSE
         numbers = xp.cumsum(is_coarse, dtype=np.int32)
@@ -68,7 +70,7 @@ class ExtendedInterpolation(Interpolation):
             self.count, backend,
         )  # fmt: skip
         weights = self._weights(A)
-        lengths = xp.minimum(xp.diff(self.reach[0]), MOST)
+        lengths = xp.minimum(xp.diff(self.reach[0]), most)
         indptr = xp.concatenate((xp.zeros(1, np.int64), xp.cumsum(lengths, dtype=np.int64)))
         #: Where the weights that are kept stand among all of them.
         self.places = xp.empty(int(indptr[-1]), np.int64)
@@ -76,7 +78,9 @@ class ExtendedInterpolation(Interpolation):
         self.pattern = indptr, self.reach[1][self.places]
         self.AP_pattern = product_pattern((A.indptr, A.indices), self.pattern, self.count, backend)
         self.csr = matrix_of_blocks(self.pattern, 1, 1, self.count, A.dtype, backend)
-        self.longest_row = MOST
+        self.longest_row = most
+        if most < MOST:
+            self.remark = f", {most} weights in a row of P" if most > 1 else ", one weight in a row of P"
 
     def _kernels(self, A: AdmittedMatrix) -> Any:
         return A.backend.kernels(KERNELS, OFFSET=A.indptr.dtype, VALUE=A.dtype, LANES=lanes_of(A))

@@ -268,7 +268,8 @@ class Multigrid(Preconditioner):
             entries = level.A.indices.size
             smoother = "-" if level.smoother is None else level.smoother.description
             share = f"[{100 * entries / total:5.2f}%]"
-            lines.append(f"{number:6} {level.A.shape[0]:11} {entries:12} {share} {smoother}")
+            plainer = "" if level.interpolation is None else level.interpolation.remark
+            lines.append(f"{number:6} {level.A.shape[0]:11} {entries:12} {share} {smoother}{plainer}")
         return "\n".join(lines)
 
     def new_state(self, columns: int = 1) -> list[Space]:

@@ -58,6 +58,8 @@ class Interpolation(ABC):
         Columns of P that are zero.
     """
 
+    #: What `print` says of a P that is plainer than usual, so that levels do not become dense.
+    remark = ""
     b: int
     k: int
     count: int
@@ -119,6 +121,7 @@ class SmoothedInterpolation(Interpolation):
             identity = xp.arange(n + 1, dtype=nodes.indptr.dtype), xp.arange(n, dtype=np.int32)
             self.pattern = product_pattern(identity, own, self.count, backend)
             self.AP_pattern = product_pattern(all_neighbors, self.pattern, self.count, backend)
+            self.remark = ", P not smoothed"
         self.csr = matrix_of_blocks(self.pattern, self.b, self.k, self.count, A.dtype, backend)
         self.longest_row = (nodes.max_degree + 1) * self.k
         self.take(T, B)

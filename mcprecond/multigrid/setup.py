@@ -17,7 +17,7 @@ from mcprecond.linalg.dense import Dense
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.aggregation import aggregates
 from mcprecond.multigrid.elimination import ExactPoints, eliminate
-from mcprecond.multigrid.extended import ExtendedInterpolation
+from mcprecond.multigrid.extended import MOST, ExtendedInterpolation
 from mcprecond.multigrid.galerkin import Galerkin
 from mcprecond.multigrid.hierarchy import MOST_DENSE, Level, naming_level
 from mcprecond.multigrid.interpolation import SmoothedInterpolation
@@ -35,6 +35,7 @@ from mcprecond.typing import StrengthName
 FALL = 0.5  # of a given limit of strength, from level to level
 #: Of the unknowns of a level: with more on the next one coarsening has stalled, by aggregates and by points.
 MOST_KEPT, MOST_COARSE = 0.8, 0.9
+MOST_COMPLEXITY = 3  # entries of all levels, as a multiple of those of the finest one, up to which P is as it should be
 
 
 @dataclass(frozen=True)
@@ -144,25 +145,36 @@ class Aggregation:
         self.B, self.block_size = T.B, k
 
 
-@dataclass(frozen=True)
 class Splitting:
     """Coarsening by points: A -> strong dependences -> coarse and fine points -> P -> pattern of A_c.
 
-    Attributes
+    Rows of P keep fewer weights where all levels so far would have more than `MOST_COMPLEXITY` times the entries of the
+    finest one.
+
+    Parameters
     ----------
     theta : float
         The limit of strength.
     """
 
-    theta: float
+    def __init__(self, theta: float) -> None:
+        self.theta, self.entries, self.most_entries = theta, 0, 0.0
 
     def __call__(self, level: Level, A: AdmittedMatrix, number: int) -> None:
         if eliminate(level, A) is not None:
             return
+        self.entries += A.indices.size
+        self.most_entries = self.most_entries or MOST_COMPLEXITY * A.indices.size
         found = classical_strength(A, self.theta)
-        P = ExtendedInterpolation(A, found.flags, split(A, found))
-        if 0 < P.count <= MOST_COARSE * A.shape[0]:
-            level.interpolation, level.galerkin = P, Galerkin(A, P)
+        states = split(A, found)
+        for most in (MOST, 2, 1):
+            P = ExtendedInterpolation(A, found.flags, states, most)
+            if not 0 < P.count <= MOST_COARSE * A.shape[0]:
+                return
+            product = Galerkin(A, P)
+            if self.entries + product.coarse.indices.size <= self.most_entries:
+                break
+        level.interpolation, level.galerkin = P, product
 
 
 def coarse_matrix(level: Level, A: AdmittedMatrix, number: int, narrowest: Any) -> AdmittedMatrix:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from reference.classical import coarse_points, dependences, extended
 
 from benchmarks.cases import diffusion
+from benchmarks.families import random_regular
 from benchmarks.papers.mesh_families import anisotropic, jumping
 from mcprecond import ClassicalAMG, PatternChangedError, SmoothedAggregation, pcg, problems
 from mcprecond.multigrid import fitting_multigrid
@@ -253,3 +254,15 @@ def test_given_candidates_and_nodes_take_aggregates(to_device):
     A = random_jumps(20, 5)
     assert "B is given" in str(fitting_multigrid(to_device(A), np.ones(400)))
     assert "block_size" in str(fitting_multigrid(to_device(A), block_size=2))
+
+
+@pytest.mark.parametrize("build", [SmoothedAggregation, ClassicalAMG])
+def test_levels_of_random_graphs_stay_sparse(build, to_device):
+    """The coarse graphs of an expander fill in, whatever is interpolated."""
+    graph = random_regular(2000, 6)
+    A = to_device(sp.csr_matrix(sp.diags_array(np.asarray(abs(graph).sum(axis=1)).ravel() + 0.1) - abs(graph)))
+    M = build(A)
+    assert M.operator_complexity <= 3.5
+    assert any("P not smoothed" in line or "of P" in line for line in str(M).splitlines())
+    result = pcg(A, to_device(np.ones(2000)), M=M, rtol=1e-8)
+    assert result.converged and result.iterations <= 25
