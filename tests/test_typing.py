@@ -12,6 +12,7 @@ import pytest
 from mcprecond import COLORINGS, typing
 from mcprecond.multigrid.hierarchy import CYCLES
 from mcprecond.multigrid.named_smoothers import SMOOTHERS
+from mcprecond.multigrid.strength import STRENGTHS
 from mcprecond.preconditioners.gauss_seidel import SWEEPS
 from mcprecond.preconditioners.pivots import PIVOT_RULES
 from mcprecond.preconditioners.setup import ORDERINGS
@@ -28,6 +29,7 @@ SCRIPTS = Path(__file__).with_name("typing")
         (typing.PivotRule, PIVOT_RULES),
         (typing.RowOrdering, ORDERINGS),
         (typing.SmootherName, SMOOTHERS),
+        (typing.StrengthName, STRENGTHS),
         (typing.Cycle, CYCLES),
         (typing.Form, FORMS),
     ],

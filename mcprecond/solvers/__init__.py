@@ -5,7 +5,7 @@ from mcprecond.solvers.gmres import gmres
 from mcprecond.solvers.pcg import PCG, pcg
 from mcprecond.solvers.result import ColumnsResult, Reason, SolveResult
 
-__all__ = ["PCG", "SOLVERS", "ColumnsResult", "Reason", "SolveResult", "bicgstab", "gmres", "pcg"]
+__all__ = ["PCG", "ColumnsResult", "Reason", "SolveResult", "bicgstab", "gmres", "pcg"]
 
 #: What solves by a Krylov method, by name.
 SOLVERS = {solver.__name__: solver for solver in (pcg, bicgstab, gmres)}

@@ -13,6 +13,7 @@ from kernel_variants import SOURCES, kernel_set
 import mcprecond
 from mcprecond.backends import KernelSet, gpu
 from mcprecond.backends.cuda_source import cuda_source
+from mcprecond.storage.layouts import LAYOUT_CHOICES
 from mcprecond.storage.layouts.interleaved import KERNELS
 
 GIVEN = {"OFFSET": np.int32, "ENTRY": np.dtype("uint8"), "LANES": 32}
@@ -35,7 +36,8 @@ def test_defaults_and_what_only_the_launch_needs_are_not_compiled():
     assert with_type.select_macros({"OFFSET": np.int64}) == {"OFFSET": np.int64}
 
 
-UNKNOWN = r"layouts/interleaved.cu has no choice VALUE; its choices are OFFSET, ENTRY, SLICED_DIA, CUT_ROWS, LANES"
+LAYOUTS = ", ".join(re.findall(r"(\w+)=", LAYOUT_CHOICES))
+UNKNOWN = rf"layouts/interleaved.cu has no choice VALUE; its choices are OFFSET, ENTRY, {LAYOUTS}, LANES"
 MISSING = r"layouts/interleaved.cu needs ENTRY; its choices are OFFSET, ENTRY"
 
 
