@@ -3,8 +3,8 @@
 #include "cuda/search.cuh"
 #include "multigrid/team_sum.cuh"
 
-// Visit the members of a row, or with `coarse` the coarse unknowns on which it depends: `visit(place, column)` with the
-// place among them. Returns how many they are.
+// Visit the points from which i interpolates, or with `coarse` the numbers of the coarse ones among them:
+// `visit(place, column)` with the place among them. Returns how many they are.
 template <typename Visit>
 __device__ __forceinline__ int visit_points(long long i, bool coarse, const OFFSET* indptr, const int* indices,
                                             const unsigned char* flags, const int* numbers, Visit visit) {
@@ -23,43 +23,21 @@ __device__ __forceinline__ int visit_points(long long i, bool coarse, const OFFS
     return count;
 }
 
-__device__ __forceinline__ void count_points(long long n, bool coarse, const OFFSET* indptr, const int* indices,
-                                             const unsigned char* flags, const int* numbers, long long* counts) {
+extern "C" __global__ void count_points(long long n, long long coarse, const OFFSET* indptr, const int* indices,
+                                        const unsigned char* flags, const int* numbers, long long* counts) {
     long long i = thread_id() / LANES;
     if (i >= n) return;
     int count = visit_points(i, coarse, indptr, indices, flags, numbers, [](int, int) {});
     if (team_lane() == 0) counts[i] = count;
 }
 
-__device__ __forceinline__ void list_points(long long n, bool coarse, const OFFSET* indptr, const int* indices,
-                                            const unsigned char* flags, const int* numbers,
-                                            const long long* result_indptr, int* result) {
-    long long i = thread_id() / LANES;
-    if (i >= n) return;
-    int* own = result + result_indptr[i];
-    visit_points(i, coarse, indptr, indices, flags, numbers, [&](int place, int column) { own[place] = column; });
-}
-
-extern "C" __global__ void count_members(long long n, const OFFSET* indptr, const int* indices,
-                                         const unsigned char* flags, const int* numbers, long long* counts) {
-    count_points(n, false, indptr, indices, flags, numbers, counts);
-}
-
-extern "C" __global__ void list_members(long long n, const OFFSET* indptr, const int* indices,
-                                        const unsigned char* flags, const int* numbers, const long long* result_indptr,
-                                        int* result) {
-    list_points(n, false, indptr, indices, flags, numbers, result_indptr, result);
-}
-
-extern "C" __global__ void count_coarse(long long n, const OFFSET* indptr, const int* indices,
-                                        const unsigned char* flags, const int* numbers, long long* counts) {
-    count_points(n, true, indptr, indices, flags, numbers, counts);
-}
-
-extern "C" __global__ void list_coarse(long long n, const OFFSET* indptr, const int* indices,
+extern "C" __global__ void list_points(long long n, long long coarse, const OFFSET* indptr, const int* indices,
                                        const unsigned char* flags, const int* numbers, const long long* result_indptr,
                                        int* result) {
-    list_points(n, true, indptr, indices, flags, numbers, result_indptr, result);
+    long long i = thread_id() / LANES;
+    if (i >= n) return;
+    int* row = result + result_indptr[i];
+    visit_points(i, coarse, indptr, indices, flags, numbers, [&](int place, int column) { row[place] = column; });
 }
 
 // The place of a coarse unknown in a row of the reach; its length if it is not there.

@@ -65,10 +65,8 @@ class ExtendedInterpolation(Interpolation):
         self.numbers = xp.where(is_coarse, numbers - 1, np.int32(-1))
         self.flags = flags
         run = self._kernels(A)
-        self.reach = product_pattern(
-            self._listed(run.count_members, run.list_members, A), self._listed(run.count_coarse, run.list_coarse, A),
-            self.count, backend,
-        )  # fmt: skip
+        members, coarse = self._points(A, coarse=0), self._points(A, coarse=1)
+        self.reach = product_pattern(members, coarse, self.count, backend)
         weights = self._weights(A)
         lengths = xp.minimum(xp.diff(self.reach[0]), most)
         indptr = xp.concatenate((xp.zeros(1, np.int64), xp.cumsum(lengths, dtype=np.int64)))
@@ -85,15 +83,14 @@ class ExtendedInterpolation(Interpolation):
     def _kernels(self, A: AdmittedMatrix) -> Any:
         return A.backend.kernels(KERNELS, OFFSET=A.indptr.dtype, VALUE=A.dtype, LANES=lanes_of(A))
 
-    def _listed(self, count: Any, list_them: Any, A: AdmittedMatrix) -> Pattern:
-        """The pattern whose rows two kernels count and list."""
-        xp, n = A.backend.xp, A.shape[0]
-        counts = xp.zeros(n + 1, np.int64)
-        arguments = n, A.indptr, A.indices, self.flags, self.numbers
-        count(*arguments, counts[1:])
+    def _points(self, A: AdmittedMatrix, coarse: int) -> Pattern:
+        """The points from which each one interpolates, or the coarse ones among them by their numbers."""
+        run, xp, n = self._kernels(A), A.backend.xp, A.shape[0]
+        counts, arrays = xp.zeros(n + 1, np.int64), (A.indptr, A.indices, self.flags, self.numbers)
+        run.count_points(n, coarse, *arrays, counts[1:])
         indptr = xp.cumsum(counts, dtype=np.int64)
         columns = xp.empty(int(indptr[-1]), np.int32)
-        list_them(*arguments, indptr, columns)
+        run.list_points(n, coarse, *arrays, indptr, columns)
         return indptr, columns
 
     def _weights(self, A: AdmittedMatrix) -> Any:
@@ -112,68 +109,38 @@ class ExtendedInterpolation(Interpolation):
 
 
 @compile_inlined
-def put_members(i, indptr, indices, flags, numbers, found, begin, end):
-    """Put the fine and coarse points from which i interpolates into `found` between two places; returns how many they
-    are. A coarse point interpolates from itself.
+def put_points(i, coarse, indptr, indices, flags, numbers, found, begin, end):
+    """Put the points from which i interpolates into `found` between two places, a coarse point's being itself; or with
+    `coarse` the numbers of the coarse ones among them. Returns how many they are.
     """
     if numbers[i] >= 0:
         if begin < end:
-            found[begin] = i
-        return 1
-    count = 0
-    for k in range(indptr[i], indptr[i + 1]):
-        if flags[k] & INTERPOLATES:
-            if begin + count < end:
-                found[begin + count] = indices[k]
-            count += 1
-    return count
-
-
-@compile_inlined
-def put_coarse(i, indptr, indices, flags, numbers, found, begin, end):
-    """Put the coarse unknowns on which i depends into `found`, likewise; that of a coarse point is its own."""
-    if numbers[i] >= 0:
-        if begin < end:
-            found[begin] = numbers[i]
+            found[begin] = numbers[i] if coarse else i
         return 1
     count = 0
     for k in range(indptr[i], indptr[i + 1]):
         number = numbers[indices[k]]
-        if flags[k] & INTERPOLATES and number >= 0:
+        if flags[k] & INTERPOLATES and (number >= 0 or not coarse):
             if begin + count < end:
-                found[begin + count] = number
+                found[begin + count] = number if coarse else indices[k]
             count += 1
     return count
 
 
 @KERNELS.per_item
-def count_members(first, end, indptr, indices, flags, numbers, counts):
-    """How many members each row has."""
+def count_points(first, end, coarse, indptr, indices, flags, numbers, counts):
+    """How many of these points each row has."""
     nothing = np.empty(0, np.int32)
     for i in range(first, end):
-        counts[i] = put_members(i, indptr, indices, flags, numbers, nothing, 0, 0)
+        counts[i] = put_points(i, coarse, indptr, indices, flags, numbers, nothing, 0, 0)
 
 
 @KERNELS.per_item
-def list_members(first, end, indptr, indices, flags, numbers, result_indptr, result):
-    """These."""
+def list_points(first, end, coarse, indptr, indices, flags, numbers, result_indptr, result):
+    """These points."""
     for i in range(first, end):
-        put_members(i, indptr, indices, flags, numbers, result, result_indptr[i], result_indptr[i + 1])
-
-
-@KERNELS.per_item
-def count_coarse(first, end, indptr, indices, flags, numbers, counts):
-    """On how many coarse unknowns each point depends."""
-    nothing = np.empty(0, np.int32)
-    for i in range(first, end):
-        counts[i] = put_coarse(i, indptr, indices, flags, numbers, nothing, 0, 0)
-
-
-@KERNELS.per_item
-def list_coarse(first, end, indptr, indices, flags, numbers, result_indptr, result):
-    """These."""
-    for i in range(first, end):
-        put_coarse(i, indptr, indices, flags, numbers, result, result_indptr[i], result_indptr[i + 1])
+        begin, stop = result_indptr[i], result_indptr[i + 1]
+        put_points(i, coarse, indptr, indices, flags, numbers, result, begin, stop)
 
 
 @compile_inlined
