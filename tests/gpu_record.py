@@ -57,18 +57,25 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def units_of(items: list[pytest.Item], seconds: dict[str, float]) -> dict[str, list[pytest.Item]]:
     """What a process takes at a time, the longest first: a test function with all its parameters, or one test of a
-    function that takes longer than `LONG`. `seconds` are those of functions, as the last record has them.
+    function that takes longer than `LONG` and sets nothing up for all its tests. `seconds` are those of functions, as
+    the last record has them.
     """
     units: dict[str, list[pytest.Item]] = {}
     for item in items:
         function = f"{item.path.name}::{item.originalname}"
-        is_long = seconds.get(function, 0.0) > LONG
+        is_long = seconds.get(function, 0.0) > LONG and not shares_its_setup(item)
         units.setdefault(f"{item.path.name}::{item.name}" if is_long else function, []).append(item)
 
     def work(unit: str) -> float:
         return seconds.get(function_of(unit), 0.1 * len(units[unit]))
 
     return {unit: units[unit] for unit in sorted(units, key=work, reverse=True)}
+
+
+def shares_its_setup(item: pytest.Item) -> bool:
+    """Whether a test uses a fixture that is set up once for its module."""
+    definitions = item._fixtureinfo.name2fixturedefs.values()
+    return any(definition[-1].scope == "module" for definition in definitions)
 
 
 def function_of(unit: str) -> str:

@@ -79,14 +79,21 @@ def test_a_run_goes_on_where_it_was_cut_off(run_two):
 
 
 def test_the_longest_come_first_and_in_parts():
-    def item(module, function, parameter):
-        return SimpleNamespace(path=Path(module), originalname=function, name=f"{function}[{parameter}]")
+    def item(function, parameter):
+        fixtures = {"run": [SimpleNamespace(scope="module" if function == "test_shares" else "function")]}
+        return SimpleNamespace(
+            path=Path("test_m.py"),
+            originalname=function,
+            name=f"{function}[{parameter}]",
+            _fixtureinfo=SimpleNamespace(name2fixturedefs=fixtures),
+        )
 
-    items = [item("test_m.py", name, k) for name in ("test_short", "test_long", "test_new") for k in range(3)]
-    units = gpu_record.units_of(items, {"test_m.py::test_long": 100.0, "test_m.py::test_short": 2.0})
+    seconds = {"test_long": 100.0, "test_shares": 90.0, "test_short": 2.0}
+    items = [item(name, k) for name in ("test_short", "test_long", "test_new", "test_shares") for k in range(3)]
+    units = gpu_record.units_of(items, {f"test_m.py::{name}": took for name, took in seconds.items()})
     of_long = [f"test_m.py::test_long[{k}]" for k in range(3)]
-    assert list(units) == [*of_long, "test_m.py::test_short", "test_m.py::test_new"]
-    assert [len(units[unit]) for unit in units] == [1, 1, 1, 3, 3]
+    assert list(units) == [*of_long, "test_m.py::test_shares", "test_m.py::test_short", "test_m.py::test_new"]
+    assert [len(units[unit]) for unit in units] == [1, 1, 1, 3, 3, 3]
 
 
 def test_no_module_of_tests_imports_another():
