@@ -3,7 +3,8 @@
 Point i depends strongly on j if -a_ij is at least theta times the largest such number of its row: entries of the other
 sign do not count, since errors need not be smooth along them. Coarse points are a maximal independent set of the strong
 connections, found in the order of the weights |{j depends on i}| + r(i). In the paper r(i) is a random number; here it
-is a hash of i, so that the set is the same on every device and in every run.
+is a hash of i, so that the set is the same on every device and in every run. And a point gives way only to coarse
+points of larger weight on which it depends, not to those that depend on it.
 
 A point with much on the other side, positive entries of more than a quarter of its diagonal entry together, comes
 first: along such entries errors are rough, and no interpolation from neighbors has them. They stand at flat triangles
