@@ -122,15 +122,17 @@ def fitting_multigrid(
     'SmoothedAggregation'
     """
     matrix = admit(A, device, finite=True)[0].canonical()
-    if B is None and block_size == 1 and matrix.shape[0] and bool((matrix.diagonal().real > 0).all()):
-        if reason := features_of(matrix).reason:
-            M: BuiltMultigrid = ClassicalAMG(A, device=device, **options)
-            M.reason = reason
-            return M
-        reason = "connections are strong for both of their points, or weak for both"
-    else:
-        reason = "B is given" if B is not None else f"block_size is {describe(block_size)}"
-    M = SmoothedAggregation(A, B, block_size=block_size, device=device, **options)
+    given: Any = matrix if device is None else A  # where vectors are, only A tells
+    reason = "connections are strong for both of their points, or weak for both"
+    if B is not None:
+        reason = "B is given"
+    elif block_size != 1:
+        reason = f"block_size is {describe(block_size)}"
+    elif bool((matrix.diagonal().real > 0).all()) and (of_points := features_of(matrix).reason):
+        M: BuiltMultigrid = ClassicalAMG(given, device=device, **options)
+        M.reason = of_points
+        return M
+    M = SmoothedAggregation(given, B, block_size=block_size, device=device, **options)
     M.reason = reason
     return M
 
