@@ -32,7 +32,7 @@ def default_threads(environ: Mapping[str, str] = os.environ) -> int:
         if (chosen := environ.get(name, "").strip()).isdecimal() and int(chosen) > 0:
             return int(chosen)
     cpus, ranks = allowed_cpus(), ranks_here(environ)
-    # The mask of a rank may be the rank's part of the machine, or the same for all ranks: the launcher's mask tells.
+    # Ranks may have masks of their own, or all have the same mask. The mask of the launcher tells which.
     of_all = allowed_cpus(os.getppid()) if ranks > 1 else cpus
     return min(cpus, max(1, threads_for(of_all, quotas(Path("/proc/self/cgroup"), CGROUPS)) // ranks))
 

@@ -54,7 +54,7 @@ struct Waiting {
         return i < STAGED ? staged + i : list + (i / WARP * stretch + i % WARP);
     }
 
-    // Whole warps call this. The list is compacted in place: no vertex moves towards the end.
+    // All threads of a warp call this function. It compacts the list in place, so vertices only move forward.
     __device__ __forceinline__ void append(const Pending& vertex) {
         uint32 those = __ballot_sync(FULL_WARP, vertex.waits);
         if (vertex.waits) *at(count + __popc(those & before)) = vertex;

@@ -1,9 +1,8 @@
-"""Which multigrid fits a matrix: by features that one pass over its entries finds.
+"""The choice between the two multigrids, by features of the matrix that one pass over its entries finds.
 
-Smoothed aggregation has the leaner levels, and takes as few iterations where connections of a row are either strong for
-both of their points or weak for both. Where a point sees as its strongest connections what is weak for its neighbors,
-as where coefficients jump, and where errors are rough along positive entries, as at flat triangles, classical multigrid
-takes a fraction of its iterations.
+Smoothed aggregation has fewer entries on its levels, and needs few iterations where each connection is strong for both
+of its points or weak for both. Where coefficients jump, the strongest connection of a point may be weak for its
+neighbor. At flat triangles, errors are rough along positive entries. There classical multigrid needs fewer iterations.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ CUDA_CONSTANTS = {
     **{"ONE_SIDED": ONE_SIDED, "LONELY": LONELY, "STIFF_POINTS": STIFF_POINTS},
     **{"SMALL_SUM": SMALL_SUM, "STIFF": STIFF},
 }
-#: Classical multigrid is taken from these shares on. On meshes, with anisotropy and on graphs without weights they are
-#: zero, and 0.015 at most; where coefficients jump 0.2 and 0.02, and at flat triangles 0.03 and 0.
+#: Classical multigrid is chosen above these shares. They are about zero on meshes, also with anisotropy, and on graphs
+#: without weights, and far larger where coefficients jump.
 MOST_ONE_SIDED, MOST_LONELY = 0.05, 0.002
 
 

@@ -17,8 +17,8 @@ class ClassicalAMG(BuiltMultigrid):
     """Classical algebraic multigrid: coarse points by PMIS, and extended+i interpolation.
 
     Its levels have more entries than those of `SmoothedAggregation` and take fewer iterations, above all where
-    coefficients jump, on irregular meshes and on graphs with weights: there it hardly ever takes more than ten. It
-    needs no near-null space, and has none to be told: for elasticity take `SmoothedAggregation` with B.
+    coefficients jump, on irregular meshes and on graphs with weights. It does not use near-null-space candidates: for
+    elasticity take `SmoothedAggregation` with B.
 
     ``M @ r`` is one cycle on A z = r from zero. With as many sweeps before the correction as after it M is symmetric
     positive definite for such an A, and fits CG.
@@ -32,7 +32,7 @@ class ClassicalAMG(BuiltMultigrid):
         Symmetric or Hermitian positive definite, real or complex floats. Not changed; `levels` refers to it. If its
         diagonal comes near the ends of a dtype's range, the coarse levels are those of A scaled by powers of two.
     theta : float
-        From 0 to 1: the share of the largest connection of a point from which on others are strong.
+        From 0 to 1. A connection of a point is strong if it is at least theta times the point's largest one.
     smoother, coloring, presweeps, postsweeps, cycle, max_coarse, dtype, device
         As in `SmoothedAggregation`.
     max_levels : int

@@ -285,8 +285,12 @@ class Multigrid(Preconditioner):
         r, z = (v.reshape(finest.b.shape) for v in (r, z))
         if scales is None and finest.b.dtype == r.dtype:
             self._cycle(state, 0, r, z)
+        elif scales is None:
+            finest.b[...] = r
+            self._cycle(state, 0, finest.b, finest.x)
+            z[...] = finest.x
         elif not self._is_extreme:
-            own = 1 if scales is None else scales.reshape(-1, *[1] * (r.ndim - 1))
+            own = scales.reshape(-1, *[1] * (r.ndim - 1))
             xp.multiply(r, own, out=finest.b, casting="same_kind")
             self._cycle(state, 0, finest.b, finest.x)
             xp.multiply(finest.x, own, out=z, casting="same_kind")

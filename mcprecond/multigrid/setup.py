@@ -65,8 +65,8 @@ class Options:
     narrowest: Any
 
 
-#: ``coarsen(level, A, number)`` finds the transfers from and to the next level, and its pattern; or it leaves the level
-#: the last one, where the next one would hardly be smaller.
+#: ``coarsen(level, A, number)`` sets the interpolation and the Galerkin product of a level. It sets neither where the
+#: next level would hardly be smaller; then this level is the coarsest one.
 Coarsening = Callable[[Level, AdmittedMatrix, int], None]
 
 

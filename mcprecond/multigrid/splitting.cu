@@ -1,4 +1,4 @@
-// Coarse and fine points: a team of LANES threads per row; see splitting.py.
+// The kernels that choose coarse and fine points. A team of LANES threads shares a row. See splitting.py.
 
 #include "cuda/compact.cuh"
 #include "cuda/hash.cuh"
@@ -33,7 +33,7 @@ struct Control {  // lies in `scratch`, which the host zeroes
 };
 
 // In rounds, by the points of larger weight that a point depends on: if one is coarse the point is fine, and if all are
-// fine it is coarse. Who reads a state of before decides in the next round.
+// fine it is coarse. A point that reads an outdated state waits for the next round.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     split_points(long long n, const OFFSET* indptr, const int* indices, const unsigned char* flags,
                  const int* influences, uint64* weights, int* states, int* worklists, void* scratch) {

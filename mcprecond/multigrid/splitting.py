@@ -6,13 +6,12 @@ connections, found in the order of the weights |{j depends on i}| + r(i). In the
 is a hash of i, so that the set is the same on every device and in every run. And a point gives way only to coarse
 points of larger weight on which it depends, not to those that depend on it.
 
-A point with much on the other side, positive entries of more than a quarter of its diagonal entry together, comes
-first: along such entries errors are rough, and no interpolation from neighbors has them. They stand at flat triangles
-of meshes.
+A point whose positive entries add up to more than a quarter of its diagonal entry comes first. Errors are rough along
+positive entries, which flat triangles of a mesh cause, and interpolation from neighbors cannot represent such errors.
 
-Ruge, Stuben: Algebraic Multigrid, in: Multigrid Methods, SIAM, 1987, Section 4.6.1, for the strength.
-De Sterck, Yang, Heys: Reducing Complexity in Parallel Algebraic Multigrid Preconditioners, SIAM J. Matrix Anal. Appl.
-27, 2006, Section 4, for PMIS.
+The strength of connection is from Ruge, Stuben: Algebraic Multigrid, in: Multigrid Methods, SIAM, 1987, Section 4.6.1.
+PMIS is from De Sterck, Yang, Heys: Reducing Complexity in Parallel Algebraic Multigrid Preconditioners, SIAM J. Matrix
+Anal. Appl. 27, 2006, Section 4.
 """
 
 from __future__ import annotations
@@ -126,7 +125,7 @@ def state_of(v, indptr, indices, flags, weights, states):
 
 @compile_loop
 def decide(first, end, left, indptr, indices, flags, weights, states):
-    """Decide what can be decided of some points. Who reads a state while it is written decides in the next round."""
+    """Decide points of a list as far as possible. A point that reads an outdated state waits for the next round."""
     for place in range(first, end):
         v = left[place]
         states[v] = state_of(v, indptr, indices, flags, weights, states)

@@ -133,7 +133,7 @@ def refuse_unsymmetric(matrix: AdmittedMatrix) -> None:
         row, column = place_of(matrix.csr, k, matrix.backend)
         raise ValueError(
             f"A is not symmetric (or Hermitian): it holds {matrix.data[k].item()} in row {row}, column {column}, and "
-            "something else across; smoothed aggregation needs a symmetric A; use ILU0 with gmres or bicgstab"
+            "something else across; multigrid needs a symmetric A; use ILU0 with gmres or bicgstab"
         )
 
 

@@ -23,7 +23,7 @@ ROOM = 2.0**20
 #: The largest ratio of diagonal entries for which levels compute in single precision. With larger ratios, as where
 #: coefficients jump, the rounding may cost CG many iterations.
 MOST_CONTRAST = 1e6
-#: A row counts as orthogonal to a vector below this share of its diagonal entry times that of the vector.
+#: A row of A x counts as zero if it is at most this share of a_ii x_i.
 SMALL_SUM = 0.1
 #: A diagonal counts as even up to this ratio of its largest entry to the smallest one.
 MOST_EVEN = 4
@@ -55,8 +55,8 @@ def unit_scales(matrix: AdmittedMatrix) -> Any:
     """Return 1 / sqrt(a_ii), which makes the diagonal of diag(s) A diag(s) ones, where unknowns have different units;
     else None.
 
-    So it is where the diagonal varies and more rows are about orthogonal to the vector of these numbers than to that of
-    ones: to that one rows are where a quantity of one unit may be constant.
+    Units are taken to differ if the diagonal varies and A times the vector of these numbers is about zero in more rows
+    than A times the vector of ones, which is about zero where constants are in the near-null space.
     """
     diagonal, xp = matrix.diagonal().real.astype(np.float64), matrix.backend.xp
     if not len(diagonal) or bool(diagonal.max() <= MOST_EVEN * diagonal.min()):

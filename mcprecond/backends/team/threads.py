@@ -47,7 +47,8 @@ WORTH = 2
 #: another thread lost its core in the middle of a chunk, the caller runs the next FEWEST_ALONE short loops alone. That
 #: number doubles each time. A shorter wait is normal where a loop has a few long chunks of different lengths.
 SHORT, LATE, FEWEST_ALONE, MOST_ALONE = 64, 2, 16, 4096
-#: How often a thread polls before it sleeps: tens of microseconds, about as long as the work between two loops takes.
+#: A thread polls this many times before it sleeps. That takes tens of microseconds, about as long as the work between
+#: two loops.
 POLLS = 2000
 
 #: Words of the block, each in a cache line (or two) of its own.

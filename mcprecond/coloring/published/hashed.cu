@@ -1,4 +1,4 @@
-// One kernel runs all operators of Gunrock's hash coloring; see hashed.py. Gunrock launches a kernel for each
+// This kernel runs all operators of Gunrock's hash coloring; see hashed.py. Gunrock launches a kernel for each
 // operator; here a grid-wide barrier separates them. No thread reads what another thread may write during the
 // same operator, with one exception: in `propose` a thread reads a proposal and, if it is lower than its own color,
 // raises it by an atomic operation.
