@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
+import secrets
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numba
+from numba.core import event
+from numba.core.bytecode import FunctionIdentity
 
+from mcprecond.backends.code_digest import digest_of
 from mcprecond.backends.first_use import or_not_kept, say_not_kept
 
 if numba.config.DISABLE_JIT:  # type: ignore[attr-defined]
@@ -35,9 +40,11 @@ def compiler(*, keeps: bool = True, **options: Any) -> Callable[[Callable[..., A
         except RuntimeError:  # Numba finds no folder that it can write
             say_not_kept("Numba", "NUMBA_CACHE_DIR")
         else:
-            cache = compiled._cache
-            cache._cache_file.save = partial(save_by_key, cache._cache_file)
-            cache.load_overload, cache.save_overload = map(or_not_kept, (cache.load_overload, cache.save_overload))
+            kept = compiled._cache
+            key_of, digest = kept._index_key, cache(partial(digest_of, function, options))
+            kept._index_key = lambda *types: (*key_of(*types), digest())
+            kept._cache_file.save = partial(save_by_key, kept._cache_file)
+            kept.load_overload, kept.save_overload = map(or_not_kept, (kept.load_overload, kept.save_overload))
         return compiled
 
     return compile_function
@@ -54,3 +61,33 @@ def save_by_key(files: Any, key: Any, data: Any) -> None:
     name = files._data_name(int.from_bytes(hashlib.sha256(meaning).digest()[:6]))
     files._save_data(name, data)
     files._save_index(files._load_index() | {key: name})
+
+
+class OwnNumbers(event.Listener):
+    """Gives functions numbers that no other process gives, while Numba compiles a function of the package.
+
+    Numba numbers the functions that it compiles, and the names of their symbols have these numbers. It counts from 1 in
+    every process. So the kept code of two processes can have one symbol for different functions, such as the two that
+    differ in a variable of the function around them, and the linker takes the first one for both.
+    """
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.others: Any = None
+
+    def on_start(self, event: Any) -> None:
+        compiled = event.data.get("dispatcher")
+        if self.depth == 0 and compiled is not None and compiled.py_func.__module__.startswith("mcprecond."):
+            self.others = FunctionIdentity._unique_ids
+            FunctionIdentity._unique_ids = itertools.count(secrets.randbits(60))
+            self.depth = 1
+        elif self.depth:
+            self.depth += 1
+
+    def on_end(self, event: Any) -> None:
+        if self.depth == 1:
+            FunctionIdentity._unique_ids = self.others
+        self.depth = max(self.depth - 1, 0)
+
+
+event.register("numba:compile", OwnNumbers())

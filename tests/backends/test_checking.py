@@ -61,12 +61,11 @@ def run(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, folder / "program.py"], capture_output=True, text=True, env=environment)
 
 
-def test_numba_checks_indices_and_keeps_that_apart(tmp_path):
+def test_numba_checks_indices(tmp_path):
     done = run(LOOP, tmp_path)
     assert done.returncode == 0, done.stderr
     assert "index is out of bounds" in done.stdout and done.stdout.endswith("a chunk failed\n")
     assert "index 3 is out of bounds" in done.stdout  # of the loop, whose exception has no words
-    assert {path.name for path in tmp_path.iterdir()} == {"program.py", "mcprecond-debug"}
 
 
 @pytest.mark.skipif(not shutil.which("g++"), reason="kernels are emulated by g++")
