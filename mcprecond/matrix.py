@@ -170,7 +170,7 @@ class AdmittedMatrix:
         ones = xp.ones(csr.indices.size, np.float32)  # positive, so that nothing cancels
         pattern = sparse.csr_matrix((ones, csr.indices.copy(), csr.indptr.copy()), shape=csr.shape)
         pattern.sum_duplicates()
-        united = (pattern + pattern.T.tocsr()).tocsr()
+        united = (pattern + transpose(pattern, self.backend)).tocsr()
         united.sum_duplicates()
         return admit_matrix(united)
 
@@ -280,7 +280,7 @@ def csr_form(A: Any, name: str = "A", *, floats: bool = False) -> tuple[Any, Bac
         raise ValueError(f"{name} has {A.shape[0]} rows; row numbers must fit into 31 bits")
     if A.format != "csr":
         _refuse_broken_format(A, backend, name)
-        return A.tocsr(), backend
+        return transpose(A.T, backend) if A.format == "csc" else A.tocsr(), backend
     n, entries = A.shape[0], len(A.indices)
     for part, array in (("indptr", A.indptr), ("indices", A.indices)):
         if array.dtype.kind not in "iu" or array.ndim != 1:
@@ -323,6 +323,22 @@ def canonical_csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, int], 
     csr.data, csr.indices, csr.indptr = data, indices, indptr
     csr.has_canonical_format = True
     return csr
+
+
+def transpose(csr: Any, backend: Backend) -> Any:
+    """Return the transpose of a CSR matrix in CSR form.
+
+    CuPy's ``csr.T.tocsr()`` calls cuSPARSE (csr2cscEx2 of CUDA 13.0), which puts entries into columns that do not exist
+    for some small matrices of 33 columns and more.
+    """
+    if not backend.resident_warps:
+        return csr.T.tocsr()
+    xp, entries = backend.xp, int(csr.indptr[-1])
+    columns = csr.indices[:entries]
+    order = xp.argsort(columns, kind="stable")
+    rows = rows_of(csr.indptr, columns, xp)[order].astype(np.int32)
+    indptr = xp.searchsorted(columns[order], xp.arange(csr.shape[1] + 1)).astype(offset_type(entries))
+    return backend.sparse.csr_matrix((csr.data[order], rows, indptr), shape=csr.shape[::-1])
 
 
 def rows_of(indptr: Any, indices: Any, xp: Any) -> Any:

@@ -15,6 +15,7 @@ import numpy as np
 
 from mcprecond.backends import Backend
 from mcprecond.backends.arguments import describe
+from mcprecond.matrix import transpose
 from mcprecond.solvers import PCG, pcg
 
 
@@ -59,7 +60,7 @@ class System:
         """w, likewise."""
         A, M = self._A, self._M
         if self._setup is None:
-            A = A.conj(copy=False).T.tocsr()
+            A = transpose(A.conj(copy=False), self._backend)
             M = M if M is None else (M if hasattr(M, "H") else self._backend.linalg.aslinearoperator(M)).H
         return self._solution(A, M, g, "the adjoint solve, which gives the gradients,")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.matrix import AdmittedMatrix, rows_of
+from mcprecond.matrix import AdmittedMatrix, rows_of, transpose
 
 
 def is_hermitian(matrix: AdmittedMatrix, dtype: Any = None) -> bool:
@@ -33,5 +33,5 @@ def is_hermitian(matrix: AdmittedMatrix, dtype: Any = None) -> bool:
     with np.errstate(all="ignore"):
         values = csr.data * scales[rows] * scales[csr.indices]
         scaled = matrix.backend.sparse.csr_matrix((values, csr.indices, csr.indptr), shape=matrix.shape)
-        difference = scaled - scaled.conj().T.tocsr()
+        difference = scaled - transpose(scaled.conj(), matrix.backend)
         return bool((abs(difference.data) <= np.sqrt(np.finfo(dtype or matrix.dtype).eps)).all())

@@ -12,7 +12,7 @@ from mcprecond.backends import Backend, backend_of, get_backend
 from mcprecond.backends.arguments import integer, one_of, stored_dtype
 from mcprecond.linalg.dense import Dense
 from mcprecond.linalg.hermitian import is_hermitian
-from mcprecond.matrix import AdmittedMatrix, refuse_not_finite_entry
+from mcprecond.matrix import AdmittedMatrix, refuse_not_finite_entry, transpose
 from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Level, Multigrid, naming_level
 from mcprecond.multigrid.named_smoothers import check_smoother, new_smoother
 from mcprecond.multigrid.units import narrow_matrix
@@ -130,7 +130,7 @@ def from_pyamg(
         presweeps=presweeps,
         postsweeps=postsweeps,
         cycle=cycle,
-        symmetric=is_symmetric(levels),
+        symmetric=is_symmetric(levels, backend),
     )
 
 
@@ -178,12 +178,12 @@ def longest_row(C: Any) -> int:
     return int((C.indptr[1:] - C.indptr[:-1]).max()) if C.shape[0] else 0
 
 
-def is_symmetric(levels: list[Level]) -> bool:
+def is_symmetric(levels: list[Level], backend: Backend) -> bool:
     """Whether A is Hermitian, and each restriction the adjoint of its prolongator, up to rounding."""
     if not is_hermitian(admit(levels[0].A)[0]):
         return False
     for level in levels[:-1]:
-        difference = abs(level.R - level.P.conj().T.tocsr())
+        difference = abs(level.R - transpose(level.P.conj(), backend))
         if difference.nnz and float(difference.max()) > 1e-6 * float(abs(level.P).max()):
             return False
     return True

@@ -7,6 +7,7 @@ from typing import Any
 
 from mcprecond.backends import Backend
 from mcprecond.coloring import Coloring
+from mcprecond.matrix import transpose
 from mcprecond.preconditioners.base import Preconditioner
 from mcprecond.preconditioners.setup import admit
 from mcprecond.storage import ColorBlocks, NodeBlocks
@@ -93,7 +94,7 @@ class Colored(Preconditioner):
     def _transposed_blocks(self, conjugate: bool, *, divides: bool) -> ColorBlocks:
         """The color blocks of the transposed matrix, or of the conjugate one, with the same colors."""
         blocks, b, xp = self.blocks, self.blocks.block_size, self.backend.xp
-        matrix = blocks.permuted().T.tocsr()
+        matrix = transpose(blocks.permuted(), self.backend)
         matrix = matrix.conj() if conjugate else matrix
         inverse = (blocks.inverse[:, None] * b + xp.arange(b)).reshape(-1)
         A, stored = admit(matrix[inverse][:, inverse])[0].canonical(), blocks.lower.values.dtype
