@@ -139,8 +139,9 @@ def neighbors(A: sp.sparray) -> list[set[int]]:
     return adjacency
 
 
-def slivers(n: int, stretch: float = 4.0, seed: int = 0) -> sp.csr_matrix:
-    """P1 elements for the Laplacian on a Delaunay triangulation of n random points, stretched; the hull is left out.
+def slivers(n: int, stretch: float = 4.0, seed: int = 0, *, hull: bool = False) -> sp.csr_matrix:
+    """P1 elements for the Laplacian on a Delaunay triangulation of n random points, stretched. The hull is left out, or
+    with `hull` the points near its left side alone: flat triangles lie at the others.
 
     Obtuse angles make entries off the diagonal positive.
     """
@@ -152,5 +153,5 @@ def slivers(n: int, stretch: float = 4.0, seed: int = 0) -> sp.csr_matrix:
     elements = np.einsum("tik,tjk->tij", sides, sides) / (4 * area[:, None, None])
     rows, columns = np.broadcast_arrays(triangulation.simplices[:, :, None], triangulation.simplices[:, None, :])
     A = sp.csr_matrix((elements.ravel(), (rows.ravel(), columns.ravel())), shape=(n, n))
-    inner = np.setdiff1d(np.arange(n), triangulation.convex_hull)
+    inner = np.flatnonzero(points[:, 0] > 0.02) if hull else np.setdiff1d(np.arange(n), triangulation.convex_hull)
     return sp.csr_matrix(A[inner][:, inner])

@@ -50,6 +50,8 @@ class ClassicalAMG(BuiltMultigrid):
     Appl. 27, 2006: PMIS. Here a hash stands for its random numbers, and points at flat triangles come first.
     De Sterck, Falgout, Nolting, Yang: Distance-two interpolation for parallel algebraic multigrid, Numerical Linear
     Algebra with Applications 15, 2008: extended+i.
+    Stuben: A review of algebraic multigrid, Journal of Computational and Applied Mathematics 128, 2001: P relaxed by
+    Jacobi's method. Here that is done for rows near flat triangles only.
 
     Examples
     --------

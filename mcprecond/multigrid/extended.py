@@ -24,6 +24,7 @@ from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.interpolation import Interpolation
 from mcprecond.multigrid.patterns import PARTS, Pattern, matrix_of_blocks, product_pattern
 from mcprecond.multigrid.splitting import COARSE, INTERPOLATES, lanes_of
+from mcprecond.multigrid.stiff_rows import MOST_NEAR, RelaxedRows, replace_rows
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
@@ -47,6 +48,8 @@ class ExtendedInterpolation(Interpolation):
         Of the points, COARSE or FINE.
     most : int
         How many weights of a row to keep.
+    near : array of uint8, shape (n,), optional
+        Whether each point is near a flat triangle: its row is relaxed if it is fine.
 
     Attributes
     ----------
@@ -57,26 +60,22 @@ class ExtendedInterpolation(Interpolation):
     b = k = 1
     empty = None
 
-    def __init__(self, A: AdmittedMatrix, flags: Any, states: Any, most: int = MOST) -> None:
+    def __init__(self, A: AdmittedMatrix, flags: Any, states: Any, most: int = MOST, near: Any = None) -> None:
         backend, xp, n = A.backend, A.backend.xp, A.shape[0]
         is_coarse = states == COARSE
         numbers = xp.cumsum(is_coarse, dtype=np.int32)
         self.count = int(numbers[-1]) if n else 0
         self.numbers = xp.where(is_coarse, numbers - 1, np.int32(-1))
         self.flags = flags
-        run = self._kernels(A)
         members, coarse = self._points(A, coarse=0), self._points(A, coarse=1)
         self.reach = product_pattern(members, coarse, self.count, backend)
-        weights = self._weights(A)
-        lengths = xp.minimum(xp.diff(self.reach[0]), most)
-        indptr = xp.concatenate((xp.zeros(1, np.int64), xp.cumsum(lengths, dtype=np.int64)))
-        #: Where the weights that are kept stand among all of them.
-        self.places = xp.empty(int(indptr[-1]), np.int64)
-        run.choose_largest(n, self.reach[0], weights, indptr, self.places)
-        self.pattern = indptr, self.reach[1][self.places]
+        self.plain, self.longest_row = Truncation(self.reach, self._weights(A), most, self._kernels(A), xp), most
+        self.pattern = self.plain.pattern
+        self.relaxed: RelaxedRows | None = None
+        if near is not None and bool((rows := near & ~is_coarse).any()):
+            self._relax(A, xp.flatnonzero(rows))
         self.AP_pattern = product_pattern((A.indptr, A.indices), self.pattern, self.count, backend)
         self.csr = matrix_of_blocks(self.pattern, 1, 1, self.count, A.dtype, backend)
-        self.longest_row = most
         if most < MOST:
             self.remark = f", {most} weights in a row of P" if most > 1 else ", one weight in a row of P"
 
@@ -100,9 +99,58 @@ class ExtendedInterpolation(Interpolation):
         self._kernels(A).extend_rows(A.shape[0], self.count, *arrays, *self.reach, weights)
         return weights
 
+    def _relax(self, A: AdmittedMatrix, rows: Any) -> None:
+        """Put relaxed rows in the place of some."""
+        run, xp = self._kernels(A), A.backend.xp
+        self.relaxed = RelaxedRows(A, rows, self.plain.pattern, self.count)
+        weights = self.relaxed.relax(A, self.plain.values(self._weights(A), run, xp))
+        self.near = Truncation(self.relaxed.pattern, weights, MOST_NEAR, run, xp)
+        self.pattern, self.sources = replace_rows(self.plain.pattern, self.near.pattern, rows, xp)
+        self.longest_row = max(self.longest_row, MOST_NEAR)
+
     def update(self, A: AdmittedMatrix) -> None:
-        indptr, _ = self.pattern
-        self._kernels(A).truncate_rows(A.shape[0], self.reach[0], self._weights(A), indptr, self.places, self.csr.data)
+        run, xp = self._kernels(A), A.backend.xp
+        values = self.plain.values(self._weights(A), run, xp)
+        if self.relaxed is not None:
+            near = self.near.values(self.relaxed.relax(A, values), run, xp)
+            values = xp.concatenate((values, near))[self.sources]
+        self.csr.data[...] = values
+
+
+class Truncation:
+    """The largest weights of each row.
+
+    Parameters
+    ----------
+    reach : pattern
+        Of all weights.
+    weights : array
+        All weights, by which the largest are chosen.
+    most : int
+        How many weights of a row are kept at most.
+    run : Kernels
+    xp : module
+        NumPy or CuPy.
+
+    Attributes
+    ----------
+    pattern : pattern
+        Of the weights that are kept.
+    """
+
+    def __init__(self, reach: Pattern, weights: Any, most: int, run: Any, xp: Any) -> None:
+        lengths = xp.minimum(xp.diff(reach[0]), most)
+        indptr = xp.concatenate((xp.zeros(1, np.int64), xp.cumsum(lengths, dtype=np.int64)))
+        #: Where the weights that are kept stand among all of them.
+        self.places = xp.empty(int(indptr[-1]), np.int64)
+        run.choose_largest(len(lengths), reach[0], weights, indptr, self.places)
+        self.offsets, self.pattern = reach[0], (indptr, reach[1][self.places])
+
+    def values(self, weights: Any, run: Any, xp: Any) -> Any:
+        """The weights that are kept, scaled to the sums of all weights of their rows."""
+        values, indptr = xp.empty(len(self.places), weights.dtype), self.pattern[0]
+        run.truncate_rows(len(indptr) - 1, self.offsets, weights, indptr, self.places, values)
+        return values
 
 
 # On the CPU.

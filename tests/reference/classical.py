@@ -6,6 +6,7 @@ import numpy as np
 
 from mcprecond.backends.hashing import mix
 from mcprecond.multigrid.splitting import FIRST, STIFF
+from mcprecond.multigrid.stiff_rows import GROWTH, OMEGA, STEPS
 
 
 def dependences(A: np.ndarray, theta: float) -> tuple[np.ndarray, np.ndarray]:
@@ -57,3 +58,14 @@ def extended(A: np.ndarray, passes: np.ndarray, is_coarse: np.ndarray) -> np.nda
             divisor = A[i, i]
         W[i] = -weights / divisor
     return W[:, is_coarse]
+
+
+def relaxed_rows(A: np.ndarray, P: np.ndarray, reach: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """P with some rows after the steps of Jacobi's method, where they may grow beyond the reach in the first ones."""
+    for _ in range(GROWTH):
+        reach = np.where(rows[:, None], (A != 0).astype(int) @ reach > 0, reach)
+    P = P.copy()
+    for _ in range(STEPS):
+        step = P - OMEGA / abs(A).sum(axis=1, keepdims=True) * (A @ P)
+        P = np.where(rows[:, None] & reach, step, P)
+    return P

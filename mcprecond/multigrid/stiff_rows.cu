@@ -1,0 +1,55 @@
+// Rows of P near flat triangles, see stiff_rows.py: a thread per point, and in `relax` a thread per weight.
+
+#include "cuda/grid.cuh"
+#include "cuda/numbers.cuh"
+#include "cuda/search.cuh"
+
+extern "C" __global__ void find_stiff(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
+                                      const VALUE* diagonal, unsigned char* near) {
+    long long i = thread_id();
+    if (i >= n) return;
+    double positive = 0;
+    for (OFFSET k = indptr[i]; k < indptr[i + 1]; ++k)
+        if (indices[k] != i) positive += max((double)real_part(values[k]), 0.0);
+    near[i] = positive > STIFF * fabs(diagonal[i]);
+}
+
+extern "C" __global__ void widen(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
+                                 const unsigned char* near, unsigned char* wider) {
+    long long i = thread_id();
+    if (i >= n) return;
+    double most = 0;
+    for (OFFSET k = indptr[i]; k < indptr[i + 1]; ++k)
+        if (indices[k] != i) most = max(most, (double)fabs(values[k]));
+    bool found = near[i];
+    for (OFFSET k = indptr[i]; k < indptr[i + 1]; ++k)
+        found |= near[indices[k]] && fabs(values[k]) >= LEAST_CONNECTION * most;
+    wider[i] = found;
+}
+
+__device__ __forceinline__ VALUE weight_of(long long row, int column, const long long* indptr, const int* columns,
+                                           const VALUE* values) {
+    long long place = lower_bound(columns, indptr[row], indptr[row + 1], column);
+    return place < indptr[row + 1] && columns[place] == column ? values[place] : VALUE(0);
+}
+
+// `relaxed` is 0 in the first step: then all rows are from P.
+extern "C" __global__ void relax(long long entries, const OFFSET* indptr, const int* indices, const VALUE* values,
+                                 const int* rows, const int* owners, long long relaxed, const int* numbers,
+                                 const long long* P_indptr, const int* P_columns, const VALUE* P,
+                                 const long long* x_indptr, const int* x_columns, const VALUE* x, VALUE* result) {
+    long long e = thread_id();
+    if (e >= entries) return;
+    int i = rows[owners[e]], column = x_columns[e];
+    VALUE own = VALUE(0), product = VALUE(0);
+    REAL size = 0;
+    for (OFFSET k = indptr[i]; k < indptr[i + 1]; ++k) {
+        int j = indices[k], number = relaxed ? numbers[j] : -1;
+        VALUE weight = number >= 0 ? weight_of(number, column, x_indptr, x_columns, x)
+                                   : weight_of(j, column, P_indptr, P_columns, P);
+        if (j == i) own = weight;
+        product += values[k] * weight;
+        size += fabs(values[k]);
+    }
+    result[e] = own - (REAL)OMEGA / size * product;
+}

@@ -1,0 +1,202 @@
+"""Interpolation near flat triangles: a few rows of P, relaxed by Jacobi's method.
+
+In a flat triangle of linear finite elements one corner lies between the two others, and errors that are not linear
+along it have a large energy. Where several such triangles meet, weights for the nearest coarse points cannot avoid all
+of these errors. Neither the smoother nor the coarse level reduces the few that are left, and CG takes some iterations
+for each of them.
+
+So the rows of P of fine points near a stiff point are relaxed, by steps ``P_f <- P_f - omega inv(D_f) (A P)_f``. Here
+D has the sums of the magnitudes of the rows of A. A point is stiff if its positive entries add up to more than a
+quarter of its diagonal entry. A row of P grows in the first `GROWTH` steps only. At the end its largest weights are
+kept, as in other rows, but more of them.
+
+Stuben: A review of algebraic multigrid, Journal of Computational and Applied Mathematics 128, 2001, relaxes all rows of
+P by Jacobi's method.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mcprecond.backends import KernelSet, compile_inlined, compile_loop
+from mcprecond.matrix import AdmittedMatrix, rows_of
+from mcprecond.multigrid.patterns import Pattern, product_pattern
+from mcprecond.multigrid.splitting import STIFF
+
+KERNELS = KernelSet(__file__, "OFFSET VALUE")
+
+STEPS, GROWTH, OMEGA = 8, 2, 3 / 2
+#: A point is near a stiff one if it is at most so many connections away, each at least this share of its row's largest.
+HOPS, LEAST_CONNECTION = 3, 0.05
+#: Weights of a relaxed row that are kept.
+MOST_NEAR = 12
+#: Nothing is relaxed if more points than these shares are stiff, or near a stiff one.
+MOST_STIFF, MOST_RELAXED = 0.01, 0.3
+CUDA_CONSTANTS = {"STIFF": STIFF, "LEAST_CONNECTION": LEAST_CONNECTION, "OMEGA": OMEGA}
+
+
+def points_near_stiff_ones(A: AdmittedMatrix) -> Any:
+    """Return whether each point is near a stiff one, as uint8; None if there are none, or too many for local errors."""
+    xp, n, arrays = A.backend.xp, A.shape[0], (A.indptr, A.indices, A.data)
+    near, wider = xp.empty(n, np.uint8), xp.empty(n, np.uint8)
+    run = kernels_for(A)
+    run.find_stiff(n, *arrays, A.diagonal(), near)
+    if not 0 < int(near.sum()) <= MOST_STIFF * n:
+        return None
+    for _ in range(HOPS):
+        run.widen(n, *arrays, near, wider)
+        near, wider = wider, near
+    return near if int(near.sum()) <= MOST_RELAXED * n else None
+
+
+def kernels_for(A: AdmittedMatrix) -> Any:
+    """The kernels for a matrix."""
+    return A.backend.kernels(KERNELS, OFFSET=A.indptr.dtype, VALUE=A.dtype)
+
+
+class RelaxedRows:
+    """Rows of P that are relaxed, before the truncation.
+
+    Parameters
+    ----------
+    A : AdmittedMatrix
+    rows : array of int, shape (m,)
+        Their numbers.
+    P_pattern : pattern
+        Of P with its plain rows.
+    count : int
+        Columns of P.
+
+    Attributes
+    ----------
+    pattern : pattern
+        Of the relaxed rows.
+    """
+
+    def __init__(self, A: AdmittedMatrix, rows: Any, P_pattern: Pattern, count: int) -> None:
+        backend, xp, n = A.backend, A.backend.xp, A.shape[0]
+        self.rows, self.P_pattern = rows.astype(np.int32), P_pattern
+        #: The place of each point among the relaxed ones; -1 for others.
+        self.numbers = xp.full(n, np.int32(-1))
+        self.numbers[self.rows] = xp.arange(len(rows), dtype=np.int32)
+        indptr, places = rows_in_order((A.indptr, A.indices), self.rows, xp)
+        neighbors = A.indices[places]
+        # Of a neighbor that is relaxed the row stands behind those of P.
+        numbers = self.numbers[neighbors]
+        members = indptr, xp.where(numbers >= 0, n + numbers, neighbors).astype(np.int32)
+        plain, places = rows_in_order(P_pattern, self.rows, xp)
+        self.pattern = plain, P_pattern[1][places]
+        for _ in range(GROWTH):
+            lists = (
+                xp.concatenate((P_pattern[0], P_pattern[0][-1] + self.pattern[0][1:])),
+                xp.concatenate((P_pattern[1], self.pattern[1])),
+            )
+            self.pattern = product_pattern(members, lists, count, backend)
+        self.owners = rows_of(self.pattern[0], self.pattern[1], xp).astype(np.int32)
+
+    def relax(self, A: AdmittedMatrix, P: Any) -> Any:
+        """The values of the relaxed rows, by those of A and of the plain P."""
+        run, xp, nothing = kernels_for(A), A.backend.xp, self.numbers[:0]
+        x, relaxed = xp.empty(len(self.owners), A.dtype), xp.empty(len(self.owners), A.dtype)
+        matrix = A.indptr, A.indices, A.data, self.rows, self.owners
+        for step in range(STEPS):
+            numbers = self.numbers if step else nothing
+            run.relax(len(x), *matrix, len(numbers), numbers, *self.P_pattern, P, *self.pattern, x, relaxed)
+            x, relaxed = relaxed, x
+        return x
+
+
+def rows_in_order(pattern: Pattern, rows: Any, xp: Any) -> Pattern:
+    """The row offsets of a pattern of some rows, and the places of the entries in the whole pattern."""
+    starts = pattern[0][rows].astype(np.int64)
+    indptr = xp.zeros(len(rows) + 1, np.int64)
+    xp.cumsum(pattern[0][rows + 1] - starts, out=indptr[1:])
+    places = xp.arange(int(indptr[-1]))
+    return indptr, places + (starts - indptr[:-1])[rows_of(indptr, places, xp)]
+
+
+def replace_rows(pattern: Pattern, others: Pattern, rows: Any, xp: Any) -> tuple[Pattern, Any]:
+    """Put the rows of another pattern in the place of some; return also where each entry of the result comes from: from
+    the pattern, or behind it from the other one.
+    """
+    lengths, starts = xp.diff(pattern[0]), pattern[0][:-1].copy()
+    lengths[rows], starts[rows] = xp.diff(others[0]), len(pattern[1]) + others[0][:-1]
+    indptr = xp.concatenate((xp.zeros(1, np.int64), xp.cumsum(lengths, dtype=np.int64)))
+    sources = xp.arange(int(indptr[-1]))
+    sources += (starts - indptr[:-1])[rows_of(indptr, sources, xp)]
+    return (indptr, xp.concatenate((pattern[1], others[1]))[sources]), sources
+
+
+# On the CPU.
+
+
+@KERNELS.per_item
+def find_stiff(first, end, indptr, indices, values, diagonal, near):
+    """Whether the positive entries of each row are large."""
+    for i in range(first, end):
+        positive = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            if indices[k] != i:
+                positive += max(values[k].real, 0.0)
+        near[i] = positive > STIFF * abs(diagonal[i])
+
+
+@KERNELS.per_item
+def widen(first, end, indptr, indices, values, near, wider):
+    """Whether each point is near, or a point is to which it has a large entry."""
+    for i in range(first, end):
+        most = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            if indices[k] != i:
+                most = max(most, np.float64(abs(values[k])))
+        found = near[i]
+        for k in range(indptr[i], indptr[i + 1]):
+            found |= near[indices[k]] and abs(values[k]) >= LEAST_CONNECTION * most
+        wider[i] = found
+
+
+@compile_inlined
+def add_row(factor, begin, end, columns, values, place, stop, x_columns, result):
+    """Add a multiple of a row to another one, from `place` to `stop` - 1, in the columns that the other one has."""
+    for k in range(begin, end):
+        while place < stop and x_columns[place] < columns[k]:
+            place += 1
+        if place < stop and x_columns[place] == columns[k]:
+            result[place] += factor * values[k]
+
+
+@compile_inlined
+def add_row_of(j, factor, numbers, P_indptr, P_columns, P, x_indptr, x_columns, x, t, result):
+    """Add a multiple of the row of point j to relaxed row t: of P, or of x if j is relaxed."""
+    begin, stop = x_indptr[t], x_indptr[t + 1]
+    number = np.int64(numbers[j]) if len(numbers) else np.int64(-1)
+    if number >= 0:
+        add_row(factor, x_indptr[number], x_indptr[number + 1], x_columns, x, begin, stop, x_columns, result)
+    else:
+        add_row(factor, P_indptr[j], P_indptr[j + 1], P_columns, P, begin, stop, x_columns, result)
+
+
+@KERNELS.per_item_driver
+def relax(entries, indptr, indices, values, rows, owners, relaxed, numbers, P_indptr, P_columns, P, *of_x):
+    """A step of Jacobi's method. In the first one no point is relaxed yet: all rows are from P."""
+    relax_rows(0, len(rows), indptr, indices, values, rows, numbers, P_indptr, P_columns, P, *of_x)
+
+
+@compile_loop
+def relax_rows(
+    first, end, indptr, indices, values, rows, numbers, P_indptr, P_columns, P, x_indptr, x_columns, x, result
+):
+    """The rows of `relax`."""
+    for t in range(first, end):
+        i, size = np.int64(rows[t]), x.real.dtype.type(0)
+        result[x_indptr[t] : x_indptr[t + 1]] = 0
+        for k in range(indptr[i], indptr[i + 1]):
+            size += abs(values[k])
+            j, a = np.int64(indices[k]), values[k]
+            add_row_of(j, a, numbers, P_indptr, P_columns, P, x_indptr, x_columns, x, t, result)
+        for e in range(x_indptr[t], x_indptr[t + 1]):
+            result[e] *= -(x.real.dtype.type(OMEGA) / size)
+        one = x.dtype.type(1)
+        add_row_of(i, one, numbers, P_indptr, P_columns, P, x_indptr, x_columns, x, t, result)
