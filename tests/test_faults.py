@@ -26,6 +26,7 @@ import mcprecond
 from mcprecond import (
     ILU0,
     PCG,
+    ClassicalAMG,
     ColorBlocks,
     MulticolorDILU,
     MulticolorSGS,
@@ -52,6 +53,7 @@ UPDATED: dict[str, Callable[[Any], Any]] = {
     "ILU0": partial(ILU0, pivot="raise"),
     "multigrid": partial(SmoothedAggregation, smoother="gauss_seidel", coloring="greedy", max_coarse=8),
     "multigrid, Chebyshev": partial(SmoothedAggregation, smoother="chebyshev", max_coarse=8),
+    "classical multigrid": partial(ClassicalAMG, max_coarse=8),
 }
 
 

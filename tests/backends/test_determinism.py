@@ -12,7 +12,15 @@ import pytest
 import scipy.sparse as sp
 
 import mcprecond
-from mcprecond import COLORINGS, PCG, MulticolorSGS, SmoothedAggregation, color, deterministic
+from mcprecond import (
+    COLORINGS,
+    PCG,
+    ClassicalAMG,
+    MulticolorSGS,
+    SmoothedAggregation,
+    color,
+    deterministic,
+)
 from mcprecond.backends import determinism
 from mcprecond.linalg.sums import norm, norm_of, total
 from mcprecond.problems import graphs, laplacian
@@ -135,7 +143,7 @@ def test_all_gpus_agree_at_a_level(hubs, monkeypatch, to_device, backend):
     b = backend.xp.asarray(np.random.default_rng(0).uniform(-1, 1, A.shape[0]))
 
     def results():
-        for M in (MulticolorSGS(A), SmoothedAggregation(A)):
+        for M in (MulticolorSGS(A), SmoothedAggregation(A), ClassicalAMG(A)):
             yield from (M @ b, *(PCG(A, M, form=form).solve(b, rtol=1e-10).x for form in ("plain", "auto")))
 
     with deterministic("gpu_to_gpu"):

@@ -12,7 +12,17 @@ import numpy as np
 import pytest
 from graphs import grid5, random_values, spd
 
-from mcprecond import ILU0, PCG, ColorBlocks, MulticolorDILU, MulticolorGS, MulticolorSGS, SmoothedAggregation, pcg
+from mcprecond import (
+    ILU0,
+    PCG,
+    ClassicalAMG,
+    ColorBlocks,
+    MulticolorDILU,
+    MulticolorGS,
+    MulticolorSGS,
+    SmoothedAggregation,
+    pcg,
+)
 from mcprecond.preconditioners import setup
 
 THREADS = 16
@@ -26,6 +36,7 @@ KINDS = {
 }
 UPDATED = KINDS | {
     "multigrid": lambda A: SmoothedAggregation(A, max_coarse=20),
+    "classical multigrid": lambda A: ClassicalAMG(A, max_coarse=20),
     "Chebyshev": lambda A: SmoothedAggregation(A, smoother="chebyshev", max_coarse=20),
     "color blocks": ColorBlocks,
 }

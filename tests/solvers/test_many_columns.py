@@ -9,7 +9,16 @@ from graphs import DTYPES, grid5, laplacian, patterns, random_values, spd, stenc
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcprecond import ILU0, PCG, MulticolorDILU, MulticolorSGS, SmoothedAggregation, SolveResult, pcg
+from mcprecond import (
+    ILU0,
+    PCG,
+    ClassicalAMG,
+    MulticolorDILU,
+    MulticolorSGS,
+    SmoothedAggregation,
+    SolveResult,
+    pcg,
+)
 from mcprecond.linalg import csr
 from mcprecond.linalg.csr import product_with
 from mcprecond.linalg.dense import Dense
@@ -34,6 +43,7 @@ PRECONDITIONERS = {
     "DILU": lambda A, backend: MulticolorDILU(A, "greedy"),
     "ILU0": lambda A, backend: ILU0(A, coloring="greedy"),
     "multigrid": lambda A, backend: SmoothedAggregation(A, max_coarse=20),
+    "classical multigrid": lambda A, backend: ClassicalAMG(A, max_coarse=20),
     "Jacobi smoothing": lambda A, backend: SmoothedAggregation(A, max_coarse=20, smoother="jacobi"),
     "Gauss-Seidel smoothing": lambda A, backend: SmoothedAggregation(A, max_coarse=20, smoother="sgs", cycle="W"),
     "DILU smoothing": lambda A, backend: SmoothedAggregation(A, max_coarse=20, smoother="dilu"),

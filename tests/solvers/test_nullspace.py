@@ -9,7 +9,13 @@ from graphs import DTYPES, grid5, laplacian, patterns, spd
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcprecond import PCG, MulticolorSGS, SmoothedAggregation, pcg
+from mcprecond import (
+    PCG,
+    ClassicalAMG,
+    MulticolorSGS,
+    SmoothedAggregation,
+    pcg,
+)
 from mcprecond.solvers import Reason
 
 PRECONDITIONERS = {
@@ -17,6 +23,7 @@ PRECONDITIONERS = {
     "Jacobi": lambda A, backend: backend.sparse.csr_matrix(backend.sparse.diags(1 / A.diagonal())),
     "SGS": lambda A, backend: MulticolorSGS(A, "greedy"),
     "multigrid": lambda A, backend: SmoothedAggregation(A, max_coarse=5),
+    "classical multigrid": lambda A, backend: ClassicalAMG(A, max_coarse=5),
     "K cycles": lambda A, backend: SmoothedAggregation(A, cycle="K", max_coarse=5),
     "operator": lambda A, backend: backend.linalg.aslinearoperator(SmoothedAggregation(A, max_coarse=5)),
 }

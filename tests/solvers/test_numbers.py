@@ -8,7 +8,17 @@ import scipy.sparse as sp
 from accuracy import inverse_diagonal, judged_solves, spectrum
 from reference.systems import draw
 
-from mcprecond import ILU0, MulticolorDILU, MulticolorGS, MulticolorSGS, SmoothedAggregation, bicgstab, gmres, pcg
+from mcprecond import (
+    ILU0,
+    ClassicalAMG,
+    MulticolorDILU,
+    MulticolorGS,
+    MulticolorSGS,
+    SmoothedAggregation,
+    bicgstab,
+    gmres,
+    pcg,
+)
 
 NEVER = "false_converged", "residual_off", "false_reasons", "indefinite", "unsymmetric"
 #: Systems with at most 60 unknowns that between them have all dtypes, kinds and scalings.
@@ -23,6 +33,7 @@ PRECONDITIONERS = {
     "DILU": MulticolorDILU,
     "ILU0, color": lambda A: ILU0(A, ordering="color"),
     "ILU0, natural": lambda A: ILU0(A, ordering="natural"),
+    "classical multigrid": lambda A: ClassicalAMG(A, max_coarse=3),
     **{
         f"multigrid, {smoother}, {cycle}": lambda A, s=smoother, c=cycle: SmoothedAggregation(
             A, smoother=s, cycle=c, max_coarse=3

@@ -11,7 +11,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from reference import residual as reference
 
-from mcprecond import ILU0, PCG, MulticolorSGS, SmoothedAggregation, bicgstab, gmres, pcg, problems
+from mcprecond import (
+    ILU0,
+    PCG,
+    ClassicalAMG,
+    MulticolorSGS,
+    SmoothedAggregation,
+    bicgstab,
+    gmres,
+    pcg,
+    problems,
+)
 from mcprecond.linalg.accurate import find_accurate_residual
 from mcprecond.linalg.csr import product_with
 from mcprecond.matrix import admit_matrix
@@ -28,6 +38,7 @@ WAYS = {
     "SGS": lambda A, b, x0, **options: pcg(A, b, x0, M=MulticolorSGS(A), form="plain", **options),
     "float32": lambda A, b, x0, **options: pcg(A, b, x0, M=MulticolorSGS(A, dtype="float32"), **options),
     "multigrid": lambda A, b, x0, **options: pcg(A, b, x0, M=SmoothedAggregation(A, max_coarse=20), **options),
+    "classical multigrid": lambda A, b, x0, **options: pcg(A, b, x0, M=ClassicalAMG(A, max_coarse=20), **options),
     "cycles": lambda A, b, x0, **options: SmoothedAggregation(A, max_coarse=20).solve(b, x0, **options),
     "auto": lambda A, b, x0, **options: pcg(A, b, x0, M="auto", **options),
     "constants": lambda A, b, x0, **options: pcg(A, b, x0, nullspace="constant", **options),
