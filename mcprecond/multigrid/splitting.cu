@@ -23,8 +23,7 @@ extern "C" __global__ void find_dependences(long long n, const OFFSET* indptr, c
         flags[k] = DEPENDS * depends + INTERPOLATES * passes;
         if (depends) atomicAdd(&influences[indices[k]], 1);
     }
-    double share = positive / fabs(diagonal[i]);
-    if (team_lane() == 0 && share > STIFF) atomicAdd(&influences[i], (int)(FIRST * min(share, 1.0)));
+    if (team_lane() == 0 && positive > STIFF * fabs(diagonal[i])) atomicAdd(&influences[i], FIRST);
 }
 
 struct Control {  // lies in `scratch`, which the host zeroes

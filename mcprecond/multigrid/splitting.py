@@ -33,7 +33,7 @@ KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 DEPENDS, INTERPOLATES = 1, 2
 UNDECIDED, FINE, COARSE = 0, 1, 2  # states of points
 THETA = 0.25  # the share of the largest entry, as in the papers
-#: Points with positive entries of more than this share of the diagonal come first, by a weight of up to FIRST.
+#: Points with positive entries of more than this share of the diagonal come first: FIRST is added to their weights.
 STIFF, FIRST = 0.25, 1000
 CUDA_CONSTANTS = {
     **{"DEPENDS": DEPENDS, "INTERPOLATES": INTERPOLATES, "UNDECIDED": UNDECIDED, "FINE": FINE, "COARSE": COARSE},
@@ -105,9 +105,8 @@ def find_dependences(first, end, indptr, indices, values, diagonal, theta, flags
             flags[k] = DEPENDS * depends + INTERPOLATES * passes
             if depends:
                 atomic_add(influences, j, np.int32(1))
-        share = positive / abs(diagonal[i])
-        if share > STIFF:
-            atomic_add(influences, i, np.int32(FIRST * min(share, 1.0)))
+        if positive > STIFF * abs(diagonal[i]):
+            atomic_add(influences, i, np.int32(FIRST))
 
 
 @compile_inlined

@@ -22,7 +22,7 @@ def coarse_points(A: np.ndarray, strong: np.ndarray) -> np.ndarray:
     """Whether each point is coarse: one after the other, the largest weight first."""
     n = len(A)
     share = np.maximum(A.real * (1 - np.eye(n)), 0).sum(axis=1) / abs(np.diagonal(A))
-    influences = strong.sum(axis=0) + np.where(share > STIFF, (FIRST * np.minimum(share, 1)).astype(int), 0)
+    influences = strong.sum(axis=0) + np.where(share > STIFF, FIRST, 0)
     is_coarse, is_fine = np.zeros(n, bool), influences == 0
     for v in sorted(range(n), key=lambda v: (influences[v], int(mix(v, 0))), reverse=True):
         if not is_fine[v]:
