@@ -14,7 +14,7 @@ extern "C" __global__ void count_features(long long n, const OFFSET* indptr, con
             diagonal = a;
         } else {
             most = max(most, -a), positive += max(a, 0.0);
-            if (size > 0 && size >= share * (sizes[i] * sizes[indices[k]])) connects = 1;
+            if (a < 0 && size >= share * (sizes[i] * sizes[indices[k]])) connects = 1;
         }
     }
     most = team_max(most), total = team_sum(total), positive = team_sum(positive), diagonal = team_sum(diagonal);

@@ -151,7 +151,7 @@ def features_of_row(i, indptr, indices, values, sizes, share, theta):
             diagonal = a
         else:
             most, positive = max(most, -a), positive + max(a, 0.0)
-            connects |= abs(values[k]) >= share * (sizes[i] * sizes[j]) and values[k] != 0
+            connects |= a < 0 and abs(values[k]) >= share * (sizes[i] * sizes[j])
     one_sided = 0
     for k in range(indptr[i], indptr[i + 1]):
         j, a = np.uint32(indices[k]), values[k].real

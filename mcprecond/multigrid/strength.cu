@@ -12,8 +12,10 @@ __device__ __forceinline__ VALUE entry(long long i, int j, const OFFSET* indptr,
 }
 
 __device__ __forceinline__ bool is_strong(long long i, int j, OFFSET k, const OFFSET* indptr, const int* indices,
-                                          const VALUE* values, const double* sizes, double theta) {
+                                          const VALUE* values, const double* sizes, double theta,
+                                          bool is_signed) {
     if (i == j) return true;
+    if (is_signed && real_part(values[k]) > 0) return false;
     double size = fabs(values[k]), limit = theta * (sizes[i] * sizes[j]);
     if (fabs(size - limit) <= NEAR_LIMIT * limit)
         size = max(size, (double)fabs(entry(j, (int)i, indptr, indices, values)));
@@ -23,11 +25,12 @@ __device__ __forceinline__ bool is_strong(long long i, int j, OFFSET k, const OF
 // Visit the strong entries of a row: `visit(place, k)` with the place among them. Returns how many there are.
 template <typename Visit>
 __device__ __forceinline__ int visit_strong(long long i, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                            const double* sizes, double theta, Visit visit) {
+                                            const double* sizes, double theta, bool is_signed, Visit visit) {
     int count = 0;
     for (OFFSET first = indptr[i]; first < indptr[i + 1]; first += LANES) {
         OFFSET k = first + team_lane();
-        bool strong = k < indptr[i + 1] && is_strong(i, indices[k], k, indptr, indices, values, sizes, theta);
+        bool strong =
+            k < indptr[i + 1] && is_strong(i, indices[k], k, indptr, indices, values, sizes, theta, is_signed);
         uint32 all = __ballot_sync(team_mask(), strong) & team_mask();
         if (strong) visit(count + __popc(all & (1u << lane_id()) - 1), k);
         count += __popc(all);
@@ -42,20 +45,21 @@ extern "C" __global__ void find_sizes(long long n, const VALUE* diagonal, const 
 }
 
 extern "C" __global__ void count_strong(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                        const double* sizes, double theta, OFFSET* counts) {
+                                        const double* sizes, double theta, long long is_signed, OFFSET* counts) {
     long long i = thread_id() / LANES;
     if (i >= n) return;
-    int count = visit_strong(i, indptr, indices, values, sizes, theta, [](int, OFFSET) {});
+    int count = visit_strong(i, indptr, indices, values, sizes, theta, is_signed, [](int, OFFSET) {});
     if (team_lane() == 0) counts[i] = count;
 }
 
 extern "C" __global__ void list_strong(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                       const double* sizes, double theta, const OFFSET* strong_indptr,
-                                       int* strong_indices) {
+                                       const double* sizes, double theta, long long is_signed,
+                                       const OFFSET* strong_indptr, int* strong_indices) {
     long long i = thread_id() / LANES;
     if (i >= n) return;
     int* own = strong_indices + strong_indptr[i];
-    visit_strong(i, indptr, indices, values, sizes, theta, [&](int place, OFFSET k) { own[place] = indices[k]; });
+    visit_strong(i, indptr, indices, values, sizes, theta, is_signed,
+                 [&](int place, OFFSET k) { own[place] = indices[k]; });
 }
 
 extern "C" __global__ void find_norms(long long n_nodes, long long b, const OFFSET* indptr, const int* indices,

@@ -49,7 +49,8 @@ def symmetric_strength(matrix: AdmittedMatrix, nodes: AdmittedMatrix, theta: flo
     For None the limit is ``sqrt(|a_ii a_jj| / (m_i m_j)) / 2`` with the numbers m_i and m_j of neighbors. In a row
     whose sum is zero ``a_ii / m_i`` is the average connection, so that one of half the average is strong, whatever the
     stencil: on coarse levels, where rows are longer, the limit is lower. A row without a strong connection is dominated
-    by its diagonal entry, and smoothing serves it.
+    by its diagonal entry, and smoothing serves it. Departing from the paper, positive entries are weak then where a
+    node has one unknown: along them errors need not be smooth.
 
     Parameters
     ----------
@@ -72,7 +73,7 @@ def symmetric_strength(matrix: AdmittedMatrix, nodes: AdmittedMatrix, theta: flo
     sizes = sizes_of(norms, per_neighbor=theta is None)
     # Entries at the limit are strong, however they are rounded.
     least = (SHARE_OF_AVERAGE if theta is None else theta) * (1 - 8 * float(np.finfo(matrix.dtype).eps))
-    arrays = (norms.indptr, norms.indices, norms.data, sizes, least)
+    arrays = (norms.indptr, norms.indices, norms.data, sizes, least, int(theta is None and nodes is matrix))
     run.count_strong(n, *arrays, counts[1:])
     indptr = xp.cumsum(counts, dtype=offset)
     entries = int(indptr[-1])
@@ -145,7 +146,7 @@ def entry(i, j, indptr, indices, values):
 
 
 @compile_inlined
-def put_strong(i, indptr, indices, values, sizes, theta, found, begin, end):
+def put_strong(i, indptr, indices, values, sizes, theta, signed, found, begin, end):
     """Put the columns of the strong entries of a row into `found` between two places; returns how many they are.
 
     That of the diagonal is one. Near the limit the larger one of a_ij and a_ji decides for both, which may differ by
@@ -159,7 +160,7 @@ def put_strong(i, indptr, indices, values, sizes, theta, found, begin, end):
             size = max(size, np.float64(abs(entry(j, i, indptr, indices, values))))
         if begin + count < end:
             found[begin + count] = j
-        count += i == j or (size > 0 and size >= limit)
+        count += i == j or (size > 0 and size >= limit and not (signed and values[k].real > 0))
     return count
 
 
@@ -172,19 +173,19 @@ def find_sizes(first, end, diagonal, degrees, per_neighbor, sizes):
 
 
 @KERNELS.per_item
-def count_strong(first, end, indptr, indices, values, sizes, theta, counts):
+def count_strong(first, end, indptr, indices, values, sizes, theta, signed, counts):
     """How many strong entries each row has, with that of the diagonal."""
     nothing = np.empty(0, np.int32)
     for i in range(first, end):
-        counts[i] = put_strong(i, indptr, indices, values, sizes, theta, nothing, 0, 0)
+        counts[i] = put_strong(i, indptr, indices, values, sizes, theta, signed, nothing, 0, 0)
 
 
 @KERNELS.per_item
-def list_strong(first, end, indptr, indices, values, sizes, theta, strong_indptr, strong_indices):
+def list_strong(first, end, indptr, indices, values, sizes, theta, signed, strong_indptr, strong_indices):
     """Their columns."""
     for i in range(first, end):
         begin, stop = strong_indptr[i], strong_indptr[i + 1]
-        put_strong(i, indptr, indices, values, sizes, theta, strong_indices, begin, stop)
+        put_strong(i, indptr, indices, values, sizes, theta, signed, strong_indices, begin, stop)
 
 
 @KERNELS.per_item

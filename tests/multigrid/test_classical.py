@@ -256,6 +256,33 @@ def test_random_jumps(decades, to_device):
     assert iterations["fitting_multigrid"] <= 9 and iterations["SmoothedAggregation"] <= 40
 
 
+def rotated(n, ratio, degrees):
+    """Seven points of finite differences, with this share of the conductivity across a direction."""
+    c, s = np.cos(np.radians(degrees)), np.sin(np.radians(degrees))
+    xx, yy, xy = c * c + ratio * s * s, s * s + ratio * c * c, 2 * (1 - ratio) * c * s
+    second = sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n))
+    first = sp.diags_array([-1.0, 1.0], offsets=[-1, 1], shape=(n, n))
+    one = sp.eye_array(n)
+    return sp.csr_matrix(xx * sp.kron(second, one) + yy * sp.kron(one, second) - xy / 4 * sp.kron(first, first))
+
+
+def fourth_order(n, shift):
+    """The square of five points with a shift."""
+    A = problems.laplacian((n, n)) + shift * sp.eye_array(n * n)
+    return sp.csr_matrix(A @ A)
+
+
+@pytest.mark.parametrize(
+    ("build", "most"),
+    [(lambda: rotated(100, 1e-2, 45), 20), (lambda: rotated(100, 1e-2, 30), 24), (lambda: fourth_order(60, 0.1), 30)],
+)
+def test_aggregates_do_not_follow_positive_entries(build, most, to_device):
+    A = build()
+    b = to_device(A @ np.random.default_rng(1).uniform(-1, 1, A.shape[0]))
+    result = pcg(to_device(A), b, M=SmoothedAggregation(to_device(A)), rtol=1e-8)
+    assert result.converged and result.iterations <= most
+
+
 def test_lonely_points_are_in_aggregates(to_device, backend):
     A = random_jumps(60, 5)
     level = SmoothedAggregation(to_device(A)).levels[0]
