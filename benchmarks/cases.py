@@ -93,14 +93,19 @@ def linear_elements(n: int, stretch: float = 1) -> sp.csr_matrix:
     """
     points = np.random.default_rng(SEED).random((n, 2))
     corner = np.unique(np.sort(Delaunay(points).simplices, axis=1), axis=0)
-    corners = (points * [stretch, 1])[corner]
+    return stiffness(points * [stretch, 1], corner, _edge_counts(corner, n))
+
+
+def stiffness(points: np.ndarray, corner: np.ndarray, free: np.ndarray) -> sp.csr_matrix:
+    """The stiffness matrix of linear elements with these corners, without the points that are not free."""
+    n, corners = len(points), points[corner]
     sides = np.roll(corners, -1, axis=1) - np.roll(corners, 1, axis=1)
     areas = abs(np.linalg.det(sides[:, :2])) / 2
     elements = sides @ sides.transpose(0, 2, 1) / (4 * areas[:, None, None])
     rows, columns = np.broadcast_arrays(corner[:, :, None], corner[:, None, :])
     A = sp.csr_matrix((elements.ravel(), (rows.ravel(), columns.ravel())), shape=(n, n))
-    inside = np.flatnonzero(_edge_counts(corner, n))
-    return A[inside][:, inside]
+    kept = np.flatnonzero(free)
+    return A[kept][:, kept]
 
 
 def _edge_counts(triangles: np.ndarray, n: int) -> np.ndarray:
