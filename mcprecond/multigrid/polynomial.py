@@ -1,7 +1,7 @@
 """Smoothers that are polynomials in D A: damped Jacobi, and Chebyshev iteration of the fourth kind.
 
-D has the inverse sums of the magnitudes of the rows of A, so that no eigenvalue of D A is above 1. They need no
-coloring and no estimate of the spectrum, and read A where it lies.
+D has the inverse sums of the magnitudes of the rows of A, so that no eigenvalue of D A is above 1; see `jacobi_weights`
+for nodes of several unknowns. They need no coloring, and read A where it lies.
 """
 
 from __future__ import annotations
