@@ -64,6 +64,8 @@ class AdmittedMatrix:
         The largest magnitude of a value, or of a part of a complex one; None if values were not checked.
     is_ours : bool
         Whether this package has computed the matrix, so that nobody else changes its values.
+    spectral_radius : float or None
+        A bound of the eigenvalues of D^-1 A, where multigrid has estimated it; D is the diagonal.
     """
 
     csr: Any
@@ -74,6 +76,7 @@ class AdmittedMatrix:
     is_symmetric: bool
     largest: float | None = None
     is_ours: bool = False
+    spectral_radius: float | None = None
 
     @classmethod
     def computed(cls, csr: Any, backend: Backend, longest_row: int, *, is_symmetric: bool) -> AdmittedMatrix:

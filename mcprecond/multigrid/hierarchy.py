@@ -49,6 +49,8 @@ class Level:
         Of the vectors; that of A may be a wider one.
     stored : dtype
         Of the values that the smoother reads.
+    block_size : int
+        Unknowns of a node.
     smoother : Smoother or None
         None on a coarsest level that is solved by a dense matrix.
     P, R : sparse matrices, or None
@@ -67,6 +69,7 @@ class Level:
     A: Any
     dtype: np.dtype[Any]
     stored: np.dtype[Any]
+    block_size: int = 1
     smoother: Smoother | None = None
     P: Any = None
     R: Any = None

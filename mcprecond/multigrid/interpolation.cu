@@ -1,20 +1,35 @@
 // Smoothed prolongators: a team of LANES threads per row. See interpolation.py.
 
-#include "cuda/numbers.cuh"
+#include "cuda/search.cuh"
 #include "multigrid/blocks.cuh"
-#include "multigrid/team.cuh"
+#include "multigrid/team_sum.cuh"
 
 // Each thread of a team adds up one number of the row at a time; the team reads the entries of A together.
 extern "C" __global__ void smooth_rows(long long n, long long b, long long k, long long count, const OFFSET* indptr,
                                        const int* indices, const VALUE* values, double factor, const VALUE* dinv,
-                                       const int* labels, const VALUE* Q, const long long* P_indptr,
-                                       const int* P_columns, VALUE* P) {
+                                       const int* labels, const VALUE* Q, long long moves, const VALUE* B,
+                                       const VALUE* R, const long long* P_indptr, const int* P_columns, VALUE* P) {
     long long i = thread_id() / LANES;
     if (i >= n) return;
     KNOWN_SIZES;
-    long long v = i / b, list = P_indptr[v];
-    int width = (int)k, numbers = (int)(P_indptr[v + 1] - list) * width;
-    VALUE *own = P + begin_of(v, i - v * b, b, k, P_indptr), scale = (REAL)factor * dinv[i];
+    long long v = i / b, list = P_indptr[v], stop = P_indptr[v + 1];
+    int width = (int)k, numbers = (int)(stop - list) * width;
+    VALUE *own = P + begin_of(v, i - v * b, b, k, P_indptr), scale = (REAL)factor * dinv[i], moved[CANDIDATES] = {};
+    if (moves && labels[v] >= 0) {
+        for (OFFSET e = indptr[i] + team_lane(); e < indptr[i + 1]; e += LANES) {
+            int j = indices[e], theirs = labels[j / UNKNOWNS];
+            long long place = lower_bound(P_columns, list, stop, theirs);
+            if (theirs < 0 || (place < stop && P_columns[place] == theirs)) continue;
+            VALUE a = scale * values[e];
+            for (int c = 0; c < CANDIDATES; ++c) moved[c] -= a * B[(long long)j * k + c];
+        }
+        const VALUE* triangle = R + labels[v] * k * k;
+        for (int c = 0; c < CANDIDATES; ++c) {
+            VALUE rest = team_sum(moved[c]), pivot = triangle[c * k + c];
+            for (int d = 0; d < c; ++d) rest -= moved[d] * triangle[d * k + c];
+            moved[c] = fabs(pivot) > 0 ? rest / pivot : VALUE();
+        }
+    }
     for (int first = 0; first < numbers; first += LANES) {
         int q = first + team_lane(), label = q < numbers ? P_columns[list + q / width] : -1, c = q % width;
         VALUE sum = VALUE();
@@ -30,6 +45,12 @@ extern "C" __global__ void smooth_rows(long long n, long long b, long long k, lo
                 if (column >= 0 && label >= 0 && same) sum -= shown * Q[column * k + c];
             }
         }
-        if (label >= 0) own[q] = label == labels[v] ? sum + Q[i * k + c] : sum;
+        if (label < 0) continue;
+        if (label == labels[v]) {
+            sum += Q[i * k + c];
+            for (int d = 0; moves && d < CANDIDATES; ++d)  // registers have no index that is not known
+                if (d == c) sum += moved[d];
+        }
+        own[q] = sum;
     }
 }

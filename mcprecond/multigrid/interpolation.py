@@ -2,12 +2,14 @@
 
 A step of Jacobi makes the columns of T smooth: ``P = T - omega D F T`` with the filtered matrix F. A row of P has all k
 columns of the aggregates of its node and of the strong neighbors of that, zeros too: so its pattern stays, and new
-values of A take the numeric phase only.
+values of A take the numeric phase only. Where nodes have several unknowns, or T has several candidates, F is A, and P
+has the blocks of the main aggregates only, see `main_aggregates`.
 
-Departing from the paper, D has the inverse sums of the magnitudes of the rows of F. In the paper it is the inverse
-diagonal over the spectral radius, which takes ten products with A to find, and is the same in a row of an M-matrix
-whose sum is zero. And P is T where A P would have several times as many entries as A. On graphs without a geometry, as
-those of circuits and of networks, a smooth prolongator makes coarse levels dense.
+In the paper D is the inverse diagonal over the spectral radius, and so it is here where nodes have several unknowns.
+Elsewhere it has the inverse sums of the magnitudes of the rows of F, which take no products with A to find, and are the
+same in a row of an M-matrix whose sum is zero. Another departure is that P is T where A P would have several times as
+many entries as A. On graphs without a geometry, as those of circuits and of networks, a smooth prolongator makes coarse
+levels dense.
 
 Vanek, Mandel, Brezina: Algebraic Multigrid by Smoothed Aggregation for Second and Fourth Order Elliptic Problems,
 Computing 56, 1996, Algorithm 5.1.
@@ -21,11 +23,14 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet
+from mcprecond.backends import KernelSet, compile_inlined
+from mcprecond.backends.sorting import lower_bound
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix
-from mcprecond.multigrid.filtered import FilteredMatrix, inverse_row_sums
+from mcprecond.multigrid.filtered import FilteredMatrix
+from mcprecond.multigrid.main_aggregates import main_aggregates
 from mcprecond.multigrid.patterns import PARTS, Pattern, begin_of, matrix_of_blocks, product_pattern, take_row
+from mcprecond.multigrid.spectrum import jacobi_weights
 from mcprecond.multigrid.strength import Connections
 from mcprecond.multigrid.tentative import Tentative
 
@@ -86,6 +91,7 @@ class SmoothedInterpolation(Interpolation):
     C : Connections
         Its strong connections.
     T : Tentative
+        Without the candidates of the coarse level all blocks of P stay.
     B : array, shape (n, k)
         The candidates.
     in_all : function
@@ -95,6 +101,8 @@ class SmoothedInterpolation(Interpolation):
     ----------
     smooths : bool
         Whether P is smoothed.
+    moves : bool
+        Whether P has the blocks of main aggregates only.
     """
 
     def __init__(
@@ -110,10 +118,13 @@ class SmoothedInterpolation(Interpolation):
         n, self.count, self.k = nodes.shape[0], T.count, T.Q.shape[1]
         self.b = A.shape[0] // n if n else 1
         filters = self.b == self.k == 1  # adding to the diagonal keeps one candidate only
+        self.moves = not filters and T.B is not None
         self.filtered = FilteredMatrix(A, *((C.indptr, C.indices) if filters else (A.indptr, A.indices)), B)
         all_neighbors, own = (nodes.indptr, nodes.indices), T.pattern(xp)
-        strong = all_neighbors if self.b > 1 else (self.filtered.indptr, self.filtered.indices)
-        self.pattern = product_pattern(strong, own, self.count, backend)
+        strong = C.indptr, C.indices
+        self.pattern = product_pattern(strong if filters else all_neighbors, own, self.count, backend)
+        if self.moves:
+            self.pattern = main_aggregates(self.pattern, strong, T.labels, backend)
         self.AP_pattern = product_pattern(all_neighbors, self.pattern, self.count, backend)
         growth = len(self.AP_pattern[1]) * self.k - MOST_GROWTH * len(nodes.indices) * self.b
         self.smooths = in_all(growth) <= 0
@@ -128,7 +139,7 @@ class SmoothedInterpolation(Interpolation):
 
     def take(self, T: Tentative, B: Any) -> None:
         """Take another T with the same aggregates, and its candidates; the values of P follow by an update."""
-        self.T, self.empty = T, T.vanished
+        self.T, self.empty, self._B = T, T.vanished, B.reshape(-1)
         self.filtered.take_candidate(B)
 
     def update(self, A: AdmittedMatrix) -> None:
@@ -136,7 +147,7 @@ class SmoothedInterpolation(Interpolation):
         if self.smooths:
             values = self.filtered.values(A)
             smoothing = self.filtered.indptr, self.filtered.indices, values
-            dinv = inverse_row_sums(self.filtered.indptr, values, backend)
+            dinv = jacobi_weights(A, self.filtered.indptr, values)
         else:
             smoothing = backend.xp.zeros_like(A.indptr), A.indices[:0], A.data[:0]
             dinv = backend.xp.zeros(n, A.dtype)
@@ -144,29 +155,55 @@ class SmoothedInterpolation(Interpolation):
         macros = {"OFFSET": A.indptr.dtype, "VALUE": A.dtype, "UNKNOWNS": b, "CANDIDATES": k}
         run = backend.kernels(KERNELS, **macros, LANES=lanes_for(2 * k * per_row))
         own = self.T.labels, self.T.Q.reshape(-1)
-        run.smooth_rows(n, b, k, self.count, *smoothing, OMEGA, dinv, *own, *self.pattern, self.csr.data)
+        candidates = self._B, self.T.B.reshape(-1) if self.moves else self._B
+        pattern = *self.pattern, self.csr.data
+        run.smooth_rows(n, b, k, self.count, *smoothing, OMEGA, dinv, *own, int(self.moves), *candidates, *pattern)
+
+
+@compile_inlined
+def solve_upper(x, R, begin):
+    """x becomes x R^-1 for the upper triangle that begins there; numbers that stand for nothing become zero."""
+    k = len(x)
+    for c in range(k):
+        for d in range(c):
+            x[c] -= x[d] * R[begin + d * k + c]
+        pivot = R[begin + c * k + c]
+        x[c] = x[c] / pivot if pivot != 0 else x.dtype.type(0)
 
 
 @KERNELS.in_parts(PARTS)
 def smooth_rows(
-    first_part, end_part, n, b, k, count, indptr, indices, values, factor, dinv, labels, Q, P_indptr, P_columns, P
+    first, end, n, b, k, count, indptr, indices, values, factor, dinv, labels, Q, moves, B, R, P_indptr, columns, P
 ):
-    """P = T - factor diag(dinv) A T."""
+    """P = T - factor diag(dinv) A T; blocks that P does not have move to that of the node's own aggregate."""
     nodes = n // b
-    for part in range(first_part, end_part):
-        sums = np.zeros(count * k, P.dtype)
+    for part in range(first, end):
+        sums, moved = np.zeros(count * k, P.dtype), np.zeros(k, P.dtype)
         for v in range(part * nodes // PARTS, (part + 1) * nodes // PARTS):
+            own, begin, stop = labels[v], P_indptr[v], P_indptr[v + 1]
             for r in range(b):
                 i = v * b + r
-                scale = dinv.real.dtype.type(factor) * dinv[i]
+                scale, last, goes = dinv.real.dtype.type(factor) * dinv[i], -1, False
                 for e in range(indptr[i], indptr[i + 1]):
                     j = indices[e]
-                    label = labels[j if b == 1 else j // b]
+                    u = j if b == 1 else j // b
+                    label = labels[u]
+                    if moves and u != last:
+                        place = lower_bound(columns, begin, stop, label)
+                        last, goes = u, label >= 0 and not (place < stop and columns[place] == label)
                     if label >= 0:
                         a = scale * values[e]
                         for c in range(k):
-                            sums[label * k + c] -= a * Q[j * k + c]
-                if labels[v] >= 0:
+                            if goes:
+                                moved[c] -= a * B[j * k + c]
+                            else:
+                                sums[label * k + c] -= a * Q[j * k + c]
+                if own >= 0:
+                    if moves:
+                        solve_upper(moved, R, own * k * k)
                     for c in range(k):
-                        sums[labels[v] * k + c] += Q[i * k + c]
-                take_row(v, begin_of(v, r, b, k, P_indptr), k, P_indptr, P_columns, sums, P)
+                        sums[own * k + c] += Q[i * k + c]
+                        if moves:
+                            sums[own * k + c] += moved[c]
+                            moved[c] = 0
+                take_row(v, begin_of(v, r, b, k, P_indptr), k, P_indptr, columns, sums, P)

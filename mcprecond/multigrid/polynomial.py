@@ -1,7 +1,7 @@
 """Smoothers that are polynomials in D A: damped Jacobi, and Chebyshev iteration of the fourth kind.
 
-D has the inverse sums of the magnitudes of the rows of A, so that no eigenvalue of D A is above 1. They need no
-coloring and no estimate of the spectrum, and read A where it lies.
+D has the inverse sums of the magnitudes of the rows of A, so that no eigenvalue of D A is above 1; see `jacobi_weights`
+for nodes of several unknowns. They need no coloring, and read A where it lies.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any
 from mcprecond.backends import KernelSet
 from mcprecond.linalg.csr import columns_of, product_with, row_product
 from mcprecond.matrix import AdmittedMatrix
-from mcprecond.multigrid.filtered import inverse_row_sums
 from mcprecond.multigrid.polynomial_columns import KERNELS as COLUMN_KERNELS
 from mcprecond.multigrid.polynomial_columns import take_step
 from mcprecond.multigrid.smoothers import Smoother
+from mcprecond.multigrid.spectrum import jacobi_weights
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE STORED LANES LONG_ROWS=0")
 
@@ -45,7 +45,7 @@ class Polynomial(Smoother):
 
     def update(self, matrix: AdmittedMatrix) -> None:
         self.A.replace(matrix.csr)
-        self.dinv[...] = inverse_row_sums(matrix.indptr, matrix.data, self._backend)
+        self.dinv[...] = jacobi_weights(matrix, matrix.indptr, matrix.data)
 
     @property
     def description(self) -> str:

@@ -24,6 +24,7 @@ from mcprecond.multigrid.interpolation import SmoothedInterpolation
 from mcprecond.multigrid.lonely import join_lonely
 from mcprecond.multigrid.named_smoothers import is_polynomial, new_smoother
 from mcprecond.multigrid.patterns import longest_rows
+from mcprecond.multigrid.spectrum import with_largest_eigenvalue
 from mcprecond.multigrid.splitting import classical_strength, split
 from mcprecond.multigrid.stiff_rows import points_near_stiff_ones
 from mcprecond.multigrid.strength import STRENGTHS
@@ -73,9 +74,9 @@ Coarsening = Callable[[Level, AdmittedMatrix, int], None]
 
 def build_levels(first: AdmittedMatrix, coarsen: Coarsening, how: Options) -> tuple[list[Level], Dense | None]:
     """Make levels until one is small enough or cannot be made coarser; return them and the inverse of the last one."""
-    backend, A, block_size, coloring = first.backend, first, how.block_size, how.coloring
+    backend, A, coloring = first.backend, first, how.coloring
     stored = how.narrow if is_polynomial(how.smoother, coloring) else how.dtype
-    levels, coarse = [Level(A.csr, how.dtype, stored)], None
+    levels, coarse = [Level(A.csr, how.dtype, stored, how.block_size)], None
     while True:
         number, level = len(levels) - 1, levels[-1]
         smoothed = sum(not isinstance(level.smoother, ExactPoints) for level in levels)
@@ -87,13 +88,14 @@ def build_levels(first: AdmittedMatrix, coarsen: Coarsening, how: Options) -> tu
             coarse = Dense(A.csr, backend, sizes=partial(sizes_without_couplings, first, levels))
             break
         if level.smoother is None:
+            A = with_largest_eigenvalue(A, level.block_size)
             values = narrow_matrix(A, level.stored, number, NOT_DEFINITE)
             with naming_level(number):
-                level.smoother = new_smoother(how.smoother, values, coloring, block_size, level.dtype)
+                level.smoother = new_smoother(how.smoother, values, coloring, level.block_size, level.dtype)
         if level.galerkin is None:
             break
-        A, block_size = coarse_matrix(level, A, number + 1, how.narrowest), level.galerkin.P.k
-        levels.append(Level(A.csr, how.narrow, how.narrow))
+        A = coarse_matrix(level, A, number + 1, how.narrowest)
+        levels.append(Level(A.csr, how.narrow, how.narrow, level.galerkin.P.k))
         coloring = coloring if isinstance(coloring, str | AutoColoring) else "auto"
     for level, coarser in pairwise(levels):
         assert level.interpolation is not None and level.galerkin is not None
@@ -202,6 +204,7 @@ def update_levels(levels: list[Level], coarse: Dense | None, first: AdmittedMatr
         if isinstance(level.smoother, ExactPoints):
             level.smoother.update(A)
         elif level.smoother is not None:
+            A = with_largest_eigenvalue(A, level.block_size)
             values = narrow_matrix(A, level.stored, number, NOT_DEFINITE)
             with naming_level(number):
                 level.smoother.update(values)

@@ -1,0 +1,54 @@
+"""The aggregates that a row of P reaches where nodes have several unknowns: those with enough of the node's neighbors.
+
+A step of Jacobi gives a row of P a block for every aggregate in which the node has a neighbor, also where that is weak,
+or one of 26. Such blocks are small, but they couple more aggregates of the next level, each by k^2 entries. So they are
+left out, and the block of the node's own aggregate is changed so that P times the coarse candidates stays the same, as
+where weak entries of the filtered matrix go to the diagonal.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mcprecond.backends import Backend, KernelSet
+from mcprecond.matrix import rows_of
+from mcprecond.multigrid.patterns import Pattern
+
+KERNELS = KernelSet(__file__, "OFFSET")
+
+#: A block is left out if its aggregate has less than one of so many strong neighbors, the node itself among them.
+NEIGHBORS_OF_ONE = 12
+CUDA_CONSTANTS = {"NEIGHBORS_OF_ONE": NEIGHBORS_OF_ONE}
+
+
+def main_aggregates(pattern: Pattern, strong: Pattern, labels: Any, backend: Backend) -> Pattern:
+    """Return the pattern of P without the blocks that are left out.
+
+    Parameters
+    ----------
+    pattern : pattern
+        Of P, with all blocks, by nodes.
+    strong : pattern
+        The strong connections of nodes, with the diagonal.
+    labels : array of int32, shape (n_nodes,)
+        The aggregate of each node; rows of nodes without one keep all blocks.
+    """
+    xp, (indptr, columns) = backend.xp, pattern
+    nodes, is_main = rows_of(indptr, columns, xp).astype(np.int32), xp.empty(len(columns), np.int32)
+    run = backend.kernels(KERNELS, OFFSET=strong[0].dtype)
+    run.find_main(len(columns), nodes, columns, *strong, labels, is_main)
+    before = xp.concatenate((xp.zeros(1, np.int64), xp.cumsum(is_main, dtype=np.int64)))
+    return before[indptr], columns[is_main.astype(bool)]
+
+
+@KERNELS.per_item
+def find_main(first, end, nodes, columns, indptr, indices, labels, is_main):
+    """Which blocks of P stay."""
+    for e in range(first, end):
+        v, count = nodes[e], 0
+        for k in range(indptr[v], indptr[v + 1]):
+            count += labels[indices[k]] == columns[e]
+        is_own = labels[v] < 0 or labels[v] == columns[e]
+        is_main[e] = is_own or count * NEIGHBORS_OF_ONE >= indptr[v + 1] - indptr[v]
