@@ -1106,6 +1106,7 @@ STEPS = [
     "multigrid.smoothers.GaussSeidel.update",
     "multigrid.smoothers.Correction.update",
     "multigrid.polynomial.Polynomial.update",
+    "multigrid.setup.with_largest_eigenvalue",
 ]
 
 
