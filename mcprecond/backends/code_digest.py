@@ -12,7 +12,6 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 from numba.core.dispatcher import Dispatcher
 from numba.core.extending import _Intrinsic
 
@@ -49,8 +48,10 @@ class _Description:
                 self.add(item)
         elif isinstance(value, frozenset):
             self.lines.append(repr(sorted(map(repr, value))))
-        elif isinstance(value, str | bytes | bool | int | float | complex | np.generic | np.dtype | ir.Type | None):
+        elif isinstance(value, str | bytes | bool | int | float | complex | np.generic | np.dtype | None):
             self.lines.append(repr(value))
+        elif type(value).__module__.startswith("llvmlite.ir."):  # a type, which prints as in LLVM
+            self.lines.append(str(value))
         else:
             self.lines.append(getattr(value, "__qualname__", type(value).__qualname__))
 

@@ -1,30 +1,31 @@
-// Rows of P near flat triangles, see stiff_rows.py: a thread per point, and in `relax` a thread per weight.
+// Rows of P near flat triangles: a team of LANES threads per point, and in `relax` per weight. See stiff_rows.py.
 
-#include "cuda/grid.cuh"
-#include "cuda/numbers.cuh"
 #include "cuda/search.cuh"
+#include "multigrid/team_sum.cuh"
 
 extern "C" __global__ void find_stiff(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
                                       const VALUE* diagonal, unsigned char* near) {
-    long long i = thread_id();
+    long long i = thread_id() / LANES;
     if (i >= n) return;
     double positive = 0;
-    for (OFFSET k = indptr[i]; k < indptr[i + 1]; ++k)
+    for (OFFSET k = indptr[i] + team_lane(); k < indptr[i + 1]; k += LANES)
         if (indices[k] != i) positive += max((double)real_part(values[k]), 0.0);
-    near[i] = positive > STIFF * fabs(diagonal[i]);
+    positive = team_sum(positive);
+    if (team_lane() == 0) near[i] = positive > STIFF * fabs(diagonal[i]);
 }
 
 extern "C" __global__ void widen(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
                                  const unsigned char* near, unsigned char* wider) {
-    long long i = thread_id();
+    long long i = thread_id() / LANES;
     if (i >= n) return;
-    double most = 0;
-    for (OFFSET k = indptr[i]; k < indptr[i + 1]; ++k)
+    double most = 0, found = near[i];
+    for (OFFSET k = indptr[i] + team_lane(); k < indptr[i + 1]; k += LANES)
         if (indices[k] != i) most = max(most, (double)fabs(values[k]));
-    bool found = near[i];
-    for (OFFSET k = indptr[i]; k < indptr[i + 1]; ++k)
-        found |= near[indices[k]] && fabs(values[k]) >= LEAST_CONNECTION * most;
-    wider[i] = found;
+    most = team_max(most);
+    for (OFFSET k = indptr[i] + team_lane(); k < indptr[i + 1]; k += LANES)
+        if (near[indices[k]] && fabs(values[k]) >= LEAST_CONNECTION * most) found = 1;
+    found = team_max(found);
+    if (team_lane() == 0) wider[i] = found > 0;
 }
 
 __device__ __forceinline__ VALUE weight_of(long long row, int column, const long long* indptr, const int* columns,
@@ -38,12 +39,12 @@ extern "C" __global__ void relax(long long entries, const OFFSET* indptr, const 
                                  const int* rows, const int* owners, long long relaxed, const int* numbers,
                                  const long long* P_indptr, const int* P_columns, const VALUE* P,
                                  const long long* x_indptr, const int* x_columns, const VALUE* x, VALUE* result) {
-    long long e = thread_id();
+    long long e = thread_id() / LANES;
     if (e >= entries) return;
     int i = rows[owners[e]], column = x_columns[e];
     VALUE own = VALUE(0), product = VALUE(0);
     REAL size = 0;
-    for (OFFSET k = indptr[i]; k < indptr[i + 1]; ++k) {
+    for (OFFSET k = indptr[i] + team_lane(); k < indptr[i + 1]; k += LANES) {
         int j = indices[k], number = relaxed ? numbers[j] : -1;
         VALUE weight = number >= 0 ? weight_of(number, column, x_indptr, x_columns, x)
                                    : weight_of(j, column, P_indptr, P_columns, P);
@@ -51,5 +52,6 @@ extern "C" __global__ void relax(long long entries, const OFFSET* indptr, const 
         product += values[k] * weight;
         size += fabs(values[k]);
     }
-    result[e] = own - (REAL)OMEGA / size * product;
+    own = team_sum(own), product = team_sum(product), size = team_sum(size);
+    if (team_lane() == 0) result[e] = own - (REAL)OMEGA / size * product;
 }

@@ -21,17 +21,18 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import KernelSet, compile_inlined, compile_loop
+from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix, rows_of
 from mcprecond.multigrid.patterns import Pattern, product_pattern
 from mcprecond.multigrid.splitting import STIFF
 
-KERNELS = KernelSet(__file__, "OFFSET VALUE")
+KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
 STEPS, GROWTH, OMEGA = 8, 2, 3 / 2
 #: A point is near a stiff one if it is at most so many connections away, each at least this share of its row's largest.
 HOPS, LEAST_CONNECTION = 3, 0.05
 #: Weights of a relaxed row that are kept.
-MOST_NEAR = 12
+MOST_NEAR = 8
 #: Nothing is relaxed if more points than these shares are stiff, or near a stiff one.
 MOST_STIFF, MOST_RELAXED = 0.01, 0.3
 CUDA_CONSTANTS = {"STIFF": STIFF, "LEAST_CONNECTION": LEAST_CONNECTION, "OMEGA": OMEGA}
@@ -41,7 +42,7 @@ def points_near_stiff_ones(A: AdmittedMatrix) -> Any:
     """Return whether each point is near a stiff one, as uint8; None if there are none, or too many for local errors."""
     xp, n, arrays = A.backend.xp, A.shape[0], (A.indptr, A.indices, A.data)
     near, wider = xp.empty(n, np.uint8), xp.empty(n, np.uint8)
-    run = kernels_for(A)
+    run = kernels_for(A, A.indices.size / max(n, 1))
     run.find_stiff(n, *arrays, A.diagonal(), near)
     if not 0 < int(near.sum()) <= MOST_STIFF * n:
         return None
@@ -51,9 +52,9 @@ def points_near_stiff_ones(A: AdmittedMatrix) -> Any:
     return near if int(near.sum()) <= MOST_RELAXED * n else None
 
 
-def kernels_for(A: AdmittedMatrix) -> Any:
-    """The kernels for a matrix."""
-    return A.backend.kernels(KERNELS, OFFSET=A.indptr.dtype, VALUE=A.dtype)
+def kernels_for(A: AdmittedMatrix, row: float) -> Any:
+    """The kernels for rows of a matrix that have so many entries on average."""
+    return A.backend.kernels(KERNELS, OFFSET=A.indptr.dtype, VALUE=A.dtype, LANES=lanes_for(row))
 
 
 class RelaxedRows:
@@ -82,6 +83,7 @@ class RelaxedRows:
         self.numbers = xp.full(n, np.int32(-1))
         self.numbers[self.rows] = xp.arange(len(rows), dtype=np.int32)
         indptr, places = rows_in_order((A.indptr, A.indices), self.rows, xp)
+        self.row = len(places) / len(rows)
         neighbors = A.indices[places]
         # Of a neighbor that is relaxed the row stands behind those of P.
         numbers = self.numbers[neighbors]
@@ -98,7 +100,7 @@ class RelaxedRows:
 
     def relax(self, A: AdmittedMatrix, P: Any) -> Any:
         """The values of the relaxed rows, by those of A and of the plain P."""
-        run, xp, nothing = kernels_for(A), A.backend.xp, self.numbers[:0]
+        run, xp, nothing = kernels_for(A, self.row), A.backend.xp, self.numbers[:0]
         x, relaxed = xp.empty(len(self.owners), A.dtype), xp.empty(len(self.owners), A.dtype)
         matrix = A.indptr, A.indices, A.data, self.rows, self.owners
         for step in range(STEPS):
