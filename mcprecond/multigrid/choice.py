@@ -18,6 +18,7 @@ from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.built import BuiltMultigrid
 from mcprecond.multigrid.classical import ClassicalAMG
 from mcprecond.multigrid.smoothed_aggregation import SmoothedAggregation
+from mcprecond.multigrid.spectrum import fall_of_residual
 from mcprecond.multigrid.splitting import STIFF, THETA, lanes_of
 from mcprecond.multigrid.strength import SHARE_OF_AVERAGE, sizes_of
 from mcprecond.multigrid.units import SMALL_SUM
@@ -34,6 +35,10 @@ CUDA_CONSTANTS = {
 #: Classical multigrid is chosen above these shares. They are about zero on meshes, also with anisotropy, and on graphs
 #: without weights, and far larger where coefficients jump.
 MOST_ONE_SIDED, MOST_LONELY = 0.05, 0.002
+#: A graph has hubs where the longest row is so many times the average one. There coarse levels become dense, and setup
+#: takes hundreds of products with A. There are none if CG with the diagonal goes in so many steps as fast as it has to
+#: go to reduce a residual by TOLERANCE in FEW.
+HUB, STEPS, FEW, TOLERANCE = 50, 20, 60, 1e-8
 
 
 class Features(NamedTuple):
@@ -76,6 +81,13 @@ def features_of(A: AdmittedMatrix) -> Features:
     return Features(one_sided / max(A.indices.size - n, 1), lonely / max(n, 1), stiff / max(n, 1))
 
 
+def needs_no_levels(A: AdmittedMatrix) -> bool:
+    """Whether the graph of a canonical matrix with a positive diagonal has hubs, and smoothing alone serves it."""
+    if (A.max_degree + 1) * A.shape[0] <= HUB * A.indices.size:
+        return False
+    return fall_of_residual(A, STEPS) < TOLERANCE ** (STEPS / FEW)
+
+
 def fitting_multigrid(
     A: Matrix,
     B: HostArray | DeviceArray | None = None,
@@ -89,7 +101,8 @@ def fitting_multigrid(
     Classical multigrid is taken where more than 5 % of the entries are strong for one of their points only, or more
     than 0.2 % of the points have no connection that is strong for both and rows that sum to about zero, or any point
     has positive entries of more than a quarter of its diagonal entry together. With B or with several unknowns to a
-    node it is smoothed aggregation.
+    node it is smoothed aggregation. Where a graph has hubs, rows of more than 50 times the average length, and an
+    estimate says that CG with the diagonal takes fewer than 60 iterations, the hierarchy has one level, its smoother.
 
     Parameters
     ----------
@@ -127,10 +140,14 @@ def fitting_multigrid(
         reason = "B is given"
     elif block_size != 1:
         reason = f"block_size is {describe(block_size)}"
-    elif bool((matrix.diagonal().real > 0).all()) and (of_points := features_of(matrix).reason):
-        M: BuiltMultigrid = ClassicalAMG(given, device=device, **options)
-        M.reason = of_points
-        return M
+    elif bool((matrix.diagonal().real > 0).all()):
+        if needs_no_levels(matrix):
+            options["max_levels"] = 1
+            reason = "the graph has hubs, and smoothing alone is expected to take few iterations"
+        elif of_points := features_of(matrix).reason:
+            M: BuiltMultigrid = ClassicalAMG(given, device=device, **options)
+            M.reason = of_points
+            return M
     M = SmoothedAggregation(given, B, block_size=block_size, device=device, **options)
     M.reason = reason
     return M

@@ -51,7 +51,28 @@ def jacobi_weights(A: AdmittedMatrix, indptr: Any, values: Any) -> Any:
 
 
 def largest_ritz_value(A: AdmittedMatrix) -> float:
-    """The largest Ritz value of D^-1 A after a few steps of Lanczos' method, in the inner product of D.
+    """The largest Ritz value of D^-1 A after a few steps of Lanczos' method."""
+    alphas, betas = take_lanczos_steps(A, STEPS)
+    return float(np.linalg.eigvalsh(np.diag(alphas) + np.diag(betas[:-1], -1))[-1])
+
+
+def fall_of_residual(A: AdmittedMatrix, steps: int) -> float:
+    """By which factor CG with D^-1 reduces a residual in so many steps. They are those of Lanczos' method: r_k is a
+    multiple of its next vector, by beta_k over the pivot of the tridiagonal matrix in each step.
+    """
+    alphas, betas = take_lanczos_steps(A, steps)
+    fall, pivot = 1.0, np.inf
+    for k, beta in enumerate(betas):
+        pivot = alphas[k] - (betas[k - 1] ** 2 / pivot if k else 0.0)
+        if pivot <= 0:
+            return np.inf
+        fall *= beta / pivot
+    return fall
+
+
+def take_lanczos_steps(A: AdmittedMatrix, steps: int) -> tuple[Any, Any]:
+    """The diagonal of the tridiagonal matrix of Lanczos' method for D^-1 A, in the inner product of D, and the numbers
+    beside it, with one more. They are fewer than `steps` if the vectors span an invariant subspace before.
 
     The vectors are q, with q^H D q = 1, and its predecessor. Since they are orthogonal, one reduction of z = A q gives
     both coefficients of a step.
@@ -63,16 +84,18 @@ def largest_ritz_value(A: AdmittedMatrix) -> float:
     # Signs alone may be orthogonal to an eigenvector of few rows.
     first = signs(n, 1, xp) * (0.5 + xp.arange(n) * GOLDEN % 1)
     q = (first / norm(first, backend) * xp.sqrt(dinv.real)).astype(A.dtype)
-    alphas, betas = coefficients = xp.zeros((2, STEPS + 1))
+    alphas, betas = coefficients = xp.zeros((2, steps + 1))
     sums = xp.empty(2 * BLOCKS), xp.zeros(1, np.uint32)
     least = ROUNDING * float(np.finfo(A.dtype).eps)
-    for step in range(STEPS):
+    for step in range(steps):
         product.enqueue(state, q, z)
         run.find_coefficients(min(n, BLOCKS * BLOCK), n, step, least, z, dinv, q, alphas, betas, *sums)
         run.find_next(n, step, z, dinv, q, alphas, betas, before)
         q, before = before, q
     diagonal, beside = backend.to_host(coefficients)
-    return float(np.linalg.eigvalsh(np.diag(diagonal[:STEPS]) + np.diag(beside[1:STEPS], -1))[-1])
+    ends = np.flatnonzero(beside[1:] == 0)
+    count = int(ends[0]) + 1 if len(ends) else steps
+    return diagonal[:count], beside[1 : count + 1]
 
 
 @compile_loop(grain=NUMBERS)

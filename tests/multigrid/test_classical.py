@@ -312,6 +312,38 @@ def test_the_multigrid_that_fits(make, kind, to_device):
     assert result.converged and result.iterations <= 20
 
 
+def with_hub(A, weight):
+    """Another vertex, which is connected to all others."""
+    n = A.shape[0]
+    column = np.full((n, 1), -weight)
+    corner = sp.csr_matrix([[n * weight + 1e-3]])
+    return sp.csr_matrix(sp.block_array([[A + weight * sp.eye_array(n), column], [column.T, corner]]))
+
+
+def network(scale):
+    """The Laplacian of a graph with hubs, and ones on the diagonal."""
+    graph = sp.csr_matrix(problems.graphs.rmat(scale), dtype=float)
+    graph.data[:] = 1
+    return sp.csr_matrix(sp.diags_array(graph @ np.ones(2**scale) + 1) - graph)
+
+
+@pytest.mark.parametrize(
+    ("make", "one_level"),
+    [
+        (lambda: network(13), True),
+        (lambda: with_hub(grid5(50), 1.0), True),
+        (lambda: with_hub(grid5(50), 1e-5), False),
+    ],
+)
+def test_hubs_where_smoothing_serves_have_no_levels(make, one_level, to_device):
+    A = make()
+    M = fitting_multigrid(to_device(A))
+    assert (len(M.levels) == 1) == one_level == ("hubs" in M.reason)
+    b = to_device(A @ np.random.default_rng(0).uniform(-1, 1, A.shape[0]))
+    result = pcg(to_device(A), b, M=M, rtol=1e-8)
+    assert result.converged and result.iterations <= 20
+
+
 def test_given_candidates_and_nodes_take_aggregates(to_device):
     A = random_jumps(20, 5)
     assert "B is given" in str(fitting_multigrid(to_device(A), np.ones(400)))

@@ -22,6 +22,7 @@ from mcprecond import ILU0, MulticolorGS, MulticolorSGS, PatternChangedError, Sm
 from mcprecond.backends import get_backend
 from mcprecond.backends.cuda_source import BLOCK, WARP
 from mcprecond.coloring.graph import Graph
+from mcprecond.linalg.vectors import signs
 from mcprecond.matrix import admit_matrix
 from mcprecond.multigrid import Multigrid, from_pyamg, rigid_body_modes
 from mcprecond.multigrid.aggregation import IN, LEAST_SIZE, SPREAD, aggregates, independent_set_of, vertex_at
@@ -32,7 +33,14 @@ from mcprecond.multigrid.interpolation import OMEGA
 from mcprecond.multigrid.named_smoothers import SMOOTHERS
 from mcprecond.multigrid.patterns import product_pattern, transpose_pattern
 from mcprecond.multigrid.setup import STRENGTHS
-from mcprecond.multigrid.spectrum import SAFETY, jacobi_weights, largest_ritz_value, with_largest_eigenvalue
+from mcprecond.multigrid.spectrum import (
+    GOLDEN,
+    SAFETY,
+    fall_of_residual,
+    jacobi_weights,
+    largest_ritz_value,
+    with_largest_eigenvalue,
+)
 from mcprecond.multigrid.strength import refuse_unsymmetric, symmetric_strength
 from mcprecond.multigrid.tentative import fit_tentative
 from mcprecond.multigrid.two_steps import TwoSteps
@@ -997,6 +1005,18 @@ def test_nodes_without_coupled_unknowns_take_as_many_iterations_as_one_unknown(t
 
 
 # ---- The largest eigenvalue
+
+
+@pytest.mark.parametrize("build", [lambda: spd(grid5(30), 3), lambda: problems.laplacian((40, 40))])
+def test_residuals_of_conjugate_gradients_follow_from_lanczos(build, to_device):
+    A = sp.csr_matrix(build())
+    diagonal, steps = A.diagonal(), 8
+    first = signs(len(diagonal), 1, np) * (0.5 + np.arange(len(diagonal)) * GOLDEN % 1)
+    b = first * np.sqrt(diagonal)  # the residual whose preconditioned form the method begins with
+    x = scipy.sparse.linalg.cg(A, b, rtol=0, maxiter=steps, M=sp.diags_array(1 / diagonal))[0]
+    norms = [np.linalg.norm(r / np.sqrt(diagonal)) for r in (b - A @ x, b)]
+    found = fall_of_residual(admit_matrix(to_device(A), floats=True, finite=True).canonical(), steps)
+    assert found == pytest.approx(norms[0] / norms[1], rel=1e-6)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
