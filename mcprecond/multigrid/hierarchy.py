@@ -64,6 +64,8 @@ class Level:
         Computes P.
     galerkin : Galerkin, or None
         Computes R and the matrix of the next coarser level.
+    remark : str
+        Why there is no coarser level, if it is not for the size of this one.
     """
 
     A: Any
@@ -79,6 +81,7 @@ class Level:
     T: Tentative | None = None
     interpolation: Interpolation | None = None
     galerkin: Galerkin | None = None
+    remark: str = ""
 
     @property
     def aggregates(self) -> Any:
@@ -271,7 +274,7 @@ class Multigrid(Preconditioner):
             entries = level.A.indices.size
             smoother = "-" if level.smoother is None else level.smoother.description
             share = f"[{100 * entries / total:5.2f}%]"
-            plainer = "" if level.interpolation is None else level.interpolation.remark
+            plainer = level.remark if level.interpolation is None else level.interpolation.remark
             lines.append(f"{number:6} {level.A.shape[0]:11} {entries:12} {share} {smoother}{plainer}")
         return "\n".join(lines)
 

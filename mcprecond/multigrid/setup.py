@@ -152,7 +152,7 @@ class Splitting:
     """Coarsening by points: A -> strong dependences -> coarse and fine points -> P -> pattern of A_c.
 
     Rows of P keep fewer weights where all levels so far would have more than `MOST_COMPLEXITY` times the entries of the
-    finest one.
+    finest one. If one weight is too many still, the level is the coarsest one.
 
     Parameters
     ----------
@@ -176,8 +176,9 @@ class Splitting:
                 return
             product = Galerkin(A, P)
             if self.entries + product.coarse.indices.size <= self.most_entries:
-                break
-        level.interpolation, level.galerkin = P, product
+                level.interpolation, level.galerkin = P, product
+                return
+        level.remark = ", the next level would be too dense"
 
 
 def coarse_matrix(level: Level, A: AdmittedMatrix, number: int, narrowest: Any) -> AdmittedMatrix:

@@ -356,7 +356,7 @@ def test_levels_of_random_graphs_stay_sparse(build, to_device):
     graph = random_regular(2000, 6)
     A = to_device(sp.csr_matrix(sp.diags_array(np.asarray(abs(graph).sum(axis=1)).ravel() + 0.1) - abs(graph)))
     M = build(A)
-    assert M.operator_complexity <= 3.5
-    assert any("P not smoothed" in line or "of P" in line for line in str(M).splitlines())
+    assert M.operator_complexity <= 3
+    assert any(word in str(M) for word in ("P not smoothed", "of P", "too dense"))
     result = pcg(A, to_device(np.ones(2000)), M=M, rtol=1e-8)
     assert result.converged and result.iterations <= 25
