@@ -50,6 +50,8 @@ class _Description:
             self.lines.append(repr(sorted(map(repr, value))))
         elif isinstance(value, str | bytes | bool | int | float | complex | np.generic | np.dtype | None):
             self.lines.append(repr(value))
+        elif isinstance(value, np.ndarray):
+            self.lines.append(f"{value.dtype} {value.shape} {value.tobytes().hex()}")
         elif type(value).__module__.startswith("llvmlite.ir."):  # a type, which prints as in LLVM
             self.lines.append(str(value))
         else:

@@ -69,11 +69,12 @@ class ExtendedInterpolation(Interpolation):
         self.flags = flags
         members, coarse = self._points(A, coarse=0), self._points(A, coarse=1)
         self.reach = product_pattern(members, coarse, self.count, backend)
-        self.plain, self.longest_row = Truncation(self.reach, self._weights(A), most, self._kernels(A), xp), most
+        weights = self._weights(A)
+        self.plain, self.longest_row = Truncation(self.reach, weights, most, self._kernels(A), xp), most
         self.pattern = self.plain.pattern
         self.relaxed: RelaxedRows | None = None
         if near is not None and bool((rows := near & ~is_coarse).any()):
-            self._relax(A, xp.flatnonzero(rows))
+            self._relax(A, xp.flatnonzero(rows), weights)
         self.AP_pattern = product_pattern((A.indptr, A.indices), self.pattern, self.count, backend)
         self.csr = matrix_of_blocks(self.pattern, 1, 1, self.count, A.dtype, backend)
         if most < MOST:
@@ -99,12 +100,12 @@ class ExtendedInterpolation(Interpolation):
         self._kernels(A).extend_rows(A.shape[0], self.count, *arrays, *self.reach, weights)
         return weights
 
-    def _relax(self, A: AdmittedMatrix, rows: Any) -> None:
-        """Put relaxed rows in the place of some."""
+    def _relax(self, A: AdmittedMatrix, rows: Any, weights: Any) -> None:
+        """Put relaxed rows in the place of some, by all weights before the truncation."""
         run, xp = self._kernels(A), A.backend.xp
         self.relaxed = RelaxedRows(A, rows, self.plain.pattern, self.count)
-        weights = self.relaxed.relax(A, self.plain.values(self._weights(A), run, xp))
-        self.near = Truncation(self.relaxed.pattern, weights, MOST_NEAR, run, xp)
+        relaxed = self.relaxed.relax(A, self.plain.values(weights, run, xp))
+        self.near = Truncation(self.relaxed.pattern, relaxed, MOST_NEAR, run, xp)
         self.pattern, self.sources = replace_rows(self.plain.pattern, self.near.pattern, rows, xp)
         self.longest_row = max(self.longest_row, MOST_NEAR)
 
