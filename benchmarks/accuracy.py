@@ -43,7 +43,18 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 from reference import precision
 from reference.systems import WORST_CONDITION, System, draw
 
-from mcprecond import ILU0, PCG, MulticolorDILU, MulticolorGS, MulticolorSGS, SmoothedAggregation, bicgstab, gmres, pcg
+from mcprecond import (
+    ILU0,
+    PCG,
+    ClassicalAMG,
+    MulticolorDILU,
+    MulticolorGS,
+    MulticolorSGS,
+    SmoothedAggregation,
+    bicgstab,
+    gmres,
+    pcg,
+)
 from mcprecond.backends import Backend, backend_of, get_backend
 from mcprecond.solvers import Reason, SolveResult
 
@@ -64,6 +75,7 @@ PRECONDITIONERS: dict[str, Callable[[Any], Any]] = {
     "ILU0, color": lambda A: ILU0(A, ordering="color"),
     "ILU0, natural": lambda A: ILU0(A, ordering="natural"),
     "multigrid": SmoothedAggregation,
+    "classical multigrid": ClassicalAMG,
     "auto": lambda A: "auto",
 }
 #: The largest error of x, as a multiple of the best one, and the largest relative error of `residual_norm`.
