@@ -35,9 +35,9 @@ CUDA_CONSTANTS = {
 #: Classical multigrid is chosen above these shares. They are about zero on meshes, also with anisotropy, and on graphs
 #: without weights, and far larger where coefficients jump.
 MOST_ONE_SIDED, MOST_LONELY = 0.05, 0.002
-#: A graph has hubs where the longest row is so many times the average one. There coarse levels become dense, and setup
-#: takes hundreds of products with A. There are none if CG with the diagonal goes in so many steps as fast as it has to
-#: go to reduce a residual by TOLERANCE in FEW.
+#: A graph has hubs if its longest row is more than HUB times the average one. Coarse levels become dense there, and
+#: setup takes hundreds of products with A. So there is one level if CG with the diagonal, in its first STEPS steps,
+#: reduces the residual at a rate that reaches TOLERANCE in FEW steps.
 HUB, STEPS, FEW, TOLERANCE = 50, 20, 60, 1e-8
 
 

@@ -64,7 +64,7 @@ class RelaxedRows:
     ----------
     A : AdmittedMatrix
     rows : array of int, shape (m,)
-        Their numbers.
+        The numbers of the rows to relax.
     P_pattern : pattern
         Of P with its plain rows.
     count : int
