@@ -67,8 +67,8 @@ class OwnNumbers(event.Listener):
     """Gives functions numbers that no other process gives, while Numba compiles a function of the package.
 
     Numba numbers the functions that it compiles, and the names of their symbols have these numbers. It counts from 1 in
-    every process. So the kept code of two processes can have one symbol for different functions, such as the two that
-    differ in a variable of the function around them, and the linker takes the first one for both.
+    every process. So the kept code of two processes can have one symbol for two functions of the same name, such as
+    two that differ in a closure variable, and the linker takes the first one for both.
     """
 
     def __init__(self) -> None:

@@ -17,6 +17,7 @@ from mcprecond.backends.team.atomics import atomic_add
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.built import BuiltMultigrid
 from mcprecond.multigrid.classical import ClassicalAMG
+from mcprecond.multigrid.hierarchy import MOST_DENSE
 from mcprecond.multigrid.smoothed_aggregation import SmoothedAggregation
 from mcprecond.multigrid.spectrum import fall_of_residual
 from mcprecond.multigrid.splitting import STIFF, THETA, lanes_of
@@ -32,12 +33,12 @@ CUDA_CONSTANTS = {
     **{"ONE_SIDED": ONE_SIDED, "LONELY": LONELY, "STIFF_POINTS": STIFF_POINTS},
     **{"SMALL_SUM": SMALL_SUM, "STIFF": STIFF},
 }
-#: Classical multigrid is chosen above these shares. They are about zero on meshes, also with anisotropy, and on graphs
-#: without weights, and far larger where coefficients jump.
+#: Classical multigrid is chosen if one of the two shares is above its limit. Both shares are about zero on meshes,
+#: anisotropic ones included, and on graphs without weights. They are far larger where coefficients jump.
 MOST_ONE_SIDED, MOST_LONELY = 0.05, 0.002
 #: A graph has hubs if its longest row is more than HUB times the average one. Coarse levels become dense there, and
-#: setup takes hundreds of products with A. So there is one level if CG with the diagonal, in its first STEPS steps,
-#: reduces the residual at a rate that reaches TOLERANCE in FEW steps.
+#: setup takes as long as hundreds of products with A. The smoother alone is taken if CG with the diagonal reduces the
+#: residual in its first STEPS steps at a rate that would reach TOLERANCE in FEW steps.
 HUB, STEPS, FEW, TOLERANCE = 50, 20, 60, 1e-8
 
 
@@ -82,9 +83,9 @@ def features_of(A: AdmittedMatrix) -> Features:
 
 
 def needs_no_levels(A: AdmittedMatrix) -> bool:
-    """Whether the graph of a canonical matrix with a positive diagonal has hubs, and smoothing alone serves it."""
-    if (A.max_degree + 1) * A.shape[0] <= HUB * A.indices.size:
-        return False
+    """Whether the smoother alone serves a canonical matrix with a positive diagonal whose graph has hubs."""
+    if A.shape[0] <= MOST_DENSE or (A.max_degree + 1) * A.shape[0] <= HUB * A.indices.size:
+        return False  # one level of so few unknowns would be inverted
     return fall_of_residual(A, STEPS) < TOLERANCE ** (STEPS / FEW)
 
 

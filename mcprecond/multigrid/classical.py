@@ -23,8 +23,8 @@ class ClassicalAMG(BuiltMultigrid):
     ``M @ r`` is one cycle on A z = r from zero. With as many sweeps before the correction as after it M is symmetric
     positive definite for such an A, and fits CG.
 
-    Point i depends strongly on j if ``-a_ij >= theta max_k(-a_ik)``. Of the weights of a row of P the four largest are
-    kept. Setup, updates and cycles are run-to-run deterministic, with the smoothers of this package.
+    Of the weights of a row of P the four largest are kept. Setup, updates and cycles are run-to-run deterministic, with
+    the smoothers of this package.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class ClassicalAMG(BuiltMultigrid):
         Symmetric or Hermitian positive definite, real or complex floats. Not changed; `levels` refers to it. If its
         diagonal comes near the ends of a dtype's range, the coarse levels are those of A scaled by powers of two.
     theta : float
-        From 0 to 1. A connection of a point is strong if it is at least theta times the point's largest one.
+        The limit of strength, from 0 to 1: point i depends strongly on j if ``-a_ij >= theta max_k(-a_ik)``.
     smoother, coloring, presweeps, postsweeps, cycle, max_coarse, dtype, device
         As in `SmoothedAggregation`.
     max_levels : int

@@ -104,18 +104,22 @@ class ExtendedInterpolation(Interpolation):
         """Put relaxed rows in the place of some, by all weights before the truncation."""
         run, xp = self._kernels(A), A.backend.xp
         self.relaxed = RelaxedRows(A, rows, self.plain.pattern, self.count)
-        relaxed = self.relaxed.relax(A, self.plain.values(weights, run, xp))
-        self.near = Truncation(self.relaxed.pattern, relaxed, MOST_NEAR, run, xp)
+        plain = xp.empty(len(self.plain.places), A.dtype)
+        self.plain.truncate(weights, run, plain)
+        self.near = Truncation(self.relaxed.pattern, self.relaxed.relax(A, plain), MOST_NEAR, run, xp)
         self.pattern, self.sources = replace_rows(self.plain.pattern, self.near.pattern, rows, xp)
         self.longest_row = max(self.longest_row, MOST_NEAR)
 
     def update(self, A: AdmittedMatrix) -> None:
-        run, xp = self._kernels(A), A.backend.xp
-        values = self.plain.values(self._weights(A), run, xp)
-        if self.relaxed is not None:
-            near = self.near.values(self.relaxed.relax(A, values), run, xp)
-            values = xp.concatenate((values, near))[self.sources]
-        self.csr.data[...] = values
+        run, weights = self._kernels(A), self._weights(A)
+        if self.relaxed is None:
+            self.plain.truncate(weights, run, self.csr.data)
+            return
+        count = len(self.plain.places)
+        values = A.backend.xp.empty(count + len(self.near.places), A.dtype)
+        self.plain.truncate(weights, run, values[:count])
+        self.near.truncate(self.relaxed.relax(A, values[:count]), run, values[count:])
+        self.csr.data[...] = values[self.sources]
 
 
 class Truncation:
@@ -147,11 +151,10 @@ class Truncation:
         run.choose_largest(len(lengths), reach[0], weights, indptr, self.places)
         self.offsets, self.pattern = reach[0], (indptr, reach[1][self.places])
 
-    def values(self, weights: Any, run: Any, xp: Any) -> Any:
-        """The weights that are kept, scaled to the sums of all weights of their rows."""
-        values, indptr = xp.empty(len(self.places), weights.dtype), self.pattern[0]
+    def truncate(self, weights: Any, run: Any, values: Any) -> None:
+        """Put the weights that are kept into `values`, scaled to the sums of all weights of their rows."""
+        indptr = self.pattern[0]
         run.truncate_rows(len(indptr) - 1, self.offsets, weights, indptr, self.places, values)
-        return values
 
 
 # On the CPU.

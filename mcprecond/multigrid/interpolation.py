@@ -5,11 +5,11 @@ columns of the aggregates of its node and of the strong neighbors of that, zeros
 values of A take the numeric phase only. Where nodes have several unknowns, or T has several candidates, F is A, and P
 has the blocks of the main aggregates only, see `main_aggregates`.
 
-In the paper D is the inverse diagonal over the spectral radius, and so it is here where nodes have several unknowns.
-Elsewhere it has the inverse sums of the magnitudes of the rows of F, which take no products with A to find, and are the
-same in a row of an M-matrix whose sum is zero. Another departure is that P is T where A P would have several times as
-many entries as A. On graphs without a geometry, as those of circuits and of networks, a smooth prolongator makes coarse
-levels dense.
+In the paper, D is the inverse diagonal divided by the spectral radius of D^-1 A. This is used where nodes have several
+unknowns. Elsewhere D has the inverse sums of the magnitudes of the rows of F, which take no products with A to find,
+and are the same in a row of an M-matrix whose sum is zero. Another departure is that P is T where A P would have
+several times as many entries as A. On graphs without a geometry, as those of circuits and of networks, a smooth
+prolongator makes coarse levels dense.
 
 Vanek, Mandel, Brezina: Algebraic Multigrid by Smoothed Aggregation for Second and Fourth Order Elliptic Problems,
 Computing 56, 1996, Algorithm 5.1.

@@ -1,9 +1,9 @@
 """The aggregates that a row of P reaches where nodes have several unknowns: those with enough of the node's neighbors.
 
-A step of Jacobi gives a row of P a block for every aggregate in which the node has a neighbor, also where that is weak,
-or one of 26. Such blocks are small, but they couple more aggregates of the next level, each by k^2 entries. So they are
-left out, and the block of the node's own aggregate is changed so that P times the coarse candidates stays the same, as
-where weak entries of the filtered matrix go to the diagonal.
+After a Jacobi step a row of P has a block for every aggregate with a neighbor of the node, even if that is a single
+weak one of 26 neighbors. Blocks of such aggregates are small, but they couple more aggregates on the next level, each
+by k^2 entries. They are left out, and the block of the node's own aggregate is changed so that P times the coarse
+candidates stays the same. The filtered matrix does likewise when it adds weak entries to the diagonal.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from mcprecond.multigrid.patterns import Pattern
 
 KERNELS = KernelSet(__file__, "OFFSET")
 
-#: A block is left out if its aggregate has less than one of so many strong neighbors, the node itself among them.
+#: A block is kept if its aggregate has at least one in NEIGHBORS_OF_ONE of the node's strong neighbors. The node itself
+#: counts as a neighbor.
 NEIGHBORS_OF_ONE = 12
 CUDA_CONSTANTS = {"NEIGHBORS_OF_ONE": NEIGHBORS_OF_ONE}
 

@@ -26,7 +26,7 @@ from mcprecond.multigrid.named_smoothers import is_polynomial, new_smoother
 from mcprecond.multigrid.patterns import longest_rows
 from mcprecond.multigrid.spectrum import with_largest_eigenvalue
 from mcprecond.multigrid.splitting import classical_strength, split
-from mcprecond.multigrid.stiff_rows import points_near_stiff_ones
+from mcprecond.multigrid.stiff_rows import points_near
 from mcprecond.multigrid.strength import STRENGTHS
 from mcprecond.multigrid.tentative import fit_tentative
 from mcprecond.multigrid.units import NOT_DEFINITE, narrow_matrix, refuse_indefinite, without_couplings
@@ -169,7 +169,7 @@ class Splitting:
         self.entries += A.indices.size
         self.most_entries = self.most_entries or MOST_COMPLEXITY * A.indices.size
         found = classical_strength(A, self.theta)
-        states, near = split(A, found), points_near_stiff_ones(A)
+        states, near = split(A, found), points_near(A, found.is_stiff)
         for most in (MOST, 2, 1):
             P = ExtendedInterpolation(A, found.flags, states, most, near)
             if not 0 < P.count <= MOST_COARSE * A.shape[0]:

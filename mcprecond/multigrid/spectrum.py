@@ -26,12 +26,12 @@ from mcprecond.solvers.iteration import inner
 
 KERNELS = KernelSet(__file__, "VALUE")
 
-#: Steps of Lanczos' method, and as much as this times its largest Ritz value is expected. That value is at most the
-#: eigenvalue. On meshes it is at least 0.95 of it, and whatever the spectrum at least 0.72 if the eigenvector has a
-#: share of 10^-6 of the starting vector, as the Chebyshev polynomial of degree 9 shows. Smoothers of degree 2 damp
-#: eigenvalues up to 5/4 of the one that is expected, and those of degree 1 up to 3/2.
+#: The number of steps of Lanczos' method, and the factor by which its largest Ritz value is multiplied. The Ritz value
+#: never exceeds the largest eigenvalue. By the bound with the Chebyshev polynomial of degree 9 it is at least 0.72 of
+#: the eigenvalue if the starting vector has a component of 10^-6 along the eigenvector. Smoothers of degree 2 damp
+#: eigenvalues up to 5/4 of the estimate, and smoothers of degree 1 up to 3/2.
 STEPS, SAFETY = 10, 1.1
-#: A residual counts as zero whose square is below so many units of rounding.
+#: A residual counts as zero if its square is below this many units of rounding.
 ROUNDING = 100
 GOLDEN = (5**0.5 - 1) / 2
 
@@ -57,8 +57,9 @@ def largest_ritz_value(A: AdmittedMatrix) -> float:
 
 
 def fall_of_residual(A: AdmittedMatrix, steps: int) -> float:
-    """By which factor CG with D^-1 reduces a residual in so many steps. They are those of Lanczos' method: r_k is a
-    multiple of its next vector, by beta_k over the pivot of the tridiagonal matrix in each step.
+    """The factor by which CG, preconditioned with D^-1, changes the norm of a residual in so many steps.
+
+    It follows from Lanczos' method: step k multiplies the norm by beta_k over the k-th pivot of the tridiagonal matrix.
     """
     alphas, betas = take_lanczos_steps(A, steps)
     fall, pivot = 1.0, np.inf
@@ -71,8 +72,9 @@ def fall_of_residual(A: AdmittedMatrix, steps: int) -> float:
 
 
 def take_lanczos_steps(A: AdmittedMatrix, steps: int) -> tuple[Any, Any]:
-    """The diagonal of the tridiagonal matrix of Lanczos' method for D^-1 A, in the inner product of D, and the numbers
-    beside it, with one more. They are fewer than `steps` if the vectors span an invariant subspace before.
+    """The coefficients alpha_k and beta_k of Lanczos' method for D^-1 A in the inner product of D: the diagonal and the
+    subdiagonal of the tridiagonal matrix, and the next beta. The method ends earlier where the vectors span an
+    invariant subspace.
 
     The vectors are q, with q^H D q = 1, and its predecessor. Since they are orthogonal, one reduction of z = A q gives
     both coefficients of a step.

@@ -6,7 +6,7 @@
 
 extern "C" __global__ void find_dependences(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
                                             const VALUE* diagonal, double theta, unsigned char* flags,
-                                            int* influences) {
+                                            int* influences, unsigned char* is_stiff) {
     long long i = thread_id() / LANES;
     if (i >= n) return;
     double most = 0, size = 0, positive = 0;
@@ -23,7 +23,10 @@ extern "C" __global__ void find_dependences(long long n, const OFFSET* indptr, c
         flags[k] = DEPENDS * depends + INTERPOLATES * passes;
         if (depends) atomicAdd(&influences[indices[k]], 1);
     }
-    if (team_lane() == 0 && positive > STIFF * fabs(diagonal[i])) atomicAdd(&influences[i], FIRST);
+    if (team_lane() == 0) {
+        is_stiff[i] = positive > STIFF * fabs(diagonal[i]);
+        if (is_stiff[i]) atomicAdd(&influences[i], FIRST);
+    }
 }
 
 struct Control {  // lies in `scratch`, which the host zeroes

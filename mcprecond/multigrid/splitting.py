@@ -9,8 +9,8 @@ points of larger weight on which it depends, not to those that depend on it.
 A point whose positive entries add up to more than a quarter of its diagonal entry comes first. Errors are rough along
 positive entries, which flat triangles of a mesh cause, and interpolation from neighbors cannot represent such errors.
 
-The strength of connection is from Ruge, Stuben: Algebraic Multigrid, in: Multigrid Methods, SIAM, 1987, Section 4.6.1.
-PMIS is from De Sterck, Yang, Heys: Reducing Complexity in Parallel Algebraic Multigrid Preconditioners, SIAM J. Matrix
+Strength of connection: Ruge, Stuben: Algebraic Multigrid, in: Multigrid Methods, SIAM, 1987, Section 4.6.1.
+PMIS: De Sterck, Yang, Heys: Reducing Complexity in Parallel Algebraic Multigrid Preconditioners, SIAM J. Matrix
 Anal. Appl. 27, 2006, Section 4.
 """
 
@@ -50,20 +50,23 @@ class Dependences(NamedTuple):
         For each entry of A, the bits DEPENDS and INTERPOLATES.
     influences : array of int32, shape (n,)
         How many points depend on each, and what puts it first.
+    is_stiff : array of uint8, shape (n,)
+        Whether the positive entries of each row add up to more than `STIFF` of its diagonal entry.
     """
 
     flags: Any
     influences: Any
+    is_stiff: Any
 
 
 def classical_strength(A: AdmittedMatrix, theta: float) -> Dependences:
     """Return the strong dependences ``-a_ij >= theta max_k -a_ik`` of a canonical matrix with a positive diagonal."""
     xp, n = A.backend.xp, A.shape[0]
-    flags, influences = xp.empty(A.indices.size, np.uint8), xp.zeros(n, np.int32)
+    found = Dependences(xp.empty(A.indices.size, np.uint8), xp.zeros(n, np.int32), xp.empty(n, np.uint8))
     least = theta * (1 - 8 * float(np.finfo(A.dtype).eps))  # entries at the limit count, however they are rounded
     run = kernels_for(A)
-    run.find_dependences(n, A.indptr, A.indices, A.data, A.diagonal(), least, flags, influences)
-    return Dependences(flags, influences)
+    run.find_dependences(n, A.indptr, A.indices, A.data, A.diagonal(), least, *found)
+    return found
 
 
 def split(A: AdmittedMatrix, found: Dependences) -> Any:
@@ -90,7 +93,7 @@ def lanes_of(A: AdmittedMatrix) -> int:
 
 
 @KERNELS.per_item
-def find_dependences(first, end, indptr, indices, values, diagonal, theta, flags, influences):
+def find_dependences(first, end, indptr, indices, values, diagonal, theta, flags, influences, is_stiff):
     """The flags of some rows, and the points that they depend on."""
     for i in range(first, end):
         most, size, positive = 0.0, 0.0, 0.0
@@ -105,7 +108,8 @@ def find_dependences(first, end, indptr, indices, values, diagonal, theta, flags
             flags[k] = DEPENDS * depends + INTERPOLATES * passes
             if depends:
                 atomic_add(influences, j, np.int32(1))
-        if positive > STIFF * abs(diagonal[i]):
+        is_stiff[i] = positive > STIFF * abs(diagonal[i])
+        if is_stiff[i]:
             atomic_add(influences, i, np.int32(FIRST))
 
 

@@ -3,17 +3,6 @@
 #include "cuda/search.cuh"
 #include "multigrid/team_sum.cuh"
 
-extern "C" __global__ void find_stiff(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                      const VALUE* diagonal, unsigned char* near) {
-    long long i = thread_id() / LANES;
-    if (i >= n) return;
-    double positive = 0;
-    for (OFFSET k = indptr[i] + team_lane(); k < indptr[i + 1]; k += LANES)
-        if (indices[k] != i) positive += max((double)real_part(values[k]), 0.0);
-    positive = team_sum(positive);
-    if (team_lane() == 0) near[i] = positive > STIFF * fabs(diagonal[i]);
-}
-
 extern "C" __global__ void widen(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
                                  const unsigned char* near, unsigned char* wider) {
     long long i = thread_id() / LANES;

@@ -24,7 +24,6 @@ from mcprecond.backends import KernelSet, compile_inlined, compile_loop
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix, rows_of
 from mcprecond.multigrid.patterns import Pattern, product_pattern
-from mcprecond.multigrid.splitting import STIFF
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
@@ -33,21 +32,20 @@ STEPS, GROWTH, OMEGA = 8, 2, 3 / 2
 HOPS, LEAST_CONNECTION = 3, 0.05
 #: Weights of a relaxed row that are kept.
 MOST_NEAR = 8
-#: Nothing is relaxed if more points than these shares are stiff, or near a stiff one.
+#: No row is relaxed if the share of stiff points is above MOST_STIFF, or that of points near them above MOST_RELAXED.
 MOST_STIFF, MOST_RELAXED = 0.01, 0.3
-CUDA_CONSTANTS = {"STIFF": STIFF, "LEAST_CONNECTION": LEAST_CONNECTION, "OMEGA": OMEGA}
+CUDA_CONSTANTS = {"LEAST_CONNECTION": LEAST_CONNECTION, "OMEGA": OMEGA}
 
 
-def points_near_stiff_ones(A: AdmittedMatrix) -> Any:
-    """Return whether each point is near a stiff one, as uint8; None if there are none, or too many for local errors."""
-    xp, n, arrays = A.backend.xp, A.shape[0], (A.indptr, A.indices, A.data)
-    near, wider = xp.empty(n, np.uint8), xp.empty(n, np.uint8)
-    run = kernels_for(A, A.indices.size / max(n, 1))
-    run.find_stiff(n, *arrays, A.diagonal(), near)
-    if not 0 < int(near.sum()) <= MOST_STIFF * n:
+def points_near(A: AdmittedMatrix, is_stiff: Any) -> Any:
+    """Return whether each point is near a stiff one, as uint8; None if no point is stiff, or too many are."""
+    n = A.shape[0]
+    if not 0 < int(is_stiff.sum()) <= MOST_STIFF * n:
         return None
+    run = kernels_for(A, A.indices.size / n)
+    near, wider = is_stiff.copy(), A.backend.xp.empty_like(is_stiff)
     for _ in range(HOPS):
-        run.widen(n, *arrays, near, wider)
+        run.widen(n, A.indptr, A.indices, A.data, near, wider)
         near, wider = wider, near
     return near if int(near.sum()) <= MOST_RELAXED * n else None
 
@@ -132,17 +130,6 @@ def replace_rows(pattern: Pattern, others: Pattern, rows: Any, xp: Any) -> tuple
 
 
 # On the CPU.
-
-
-@KERNELS.per_item
-def find_stiff(first, end, indptr, indices, values, diagonal, near):
-    """Whether the positive entries of each row are large."""
-    for i in range(first, end):
-        positive = 0.0
-        for k in range(indptr[i], indptr[i + 1]):
-            if indices[k] != i:
-                positive += max(values[k].real, 0.0)
-        near[i] = positive > STIFF * abs(diagonal[i])
 
 
 @KERNELS.per_item

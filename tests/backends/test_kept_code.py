@@ -11,7 +11,7 @@ import pytest
 from mcprecond.backends.code_digest import digest_of
 from mcprecond.backends.kernels import least_rows
 
-#: Functions that differ in a variable of the function around them. They are so long that LLVM does not inline them.
+#: Functions of the same name that differ in a closure variable. They are too long for LLVM to inline them.
 FACTORY = (
     "def times(factor):\n    def product(x):\n"
     + "".join(f"        x = x * factor - {k} if x > {k} else x / (factor + {k})\n" for k in range(60))

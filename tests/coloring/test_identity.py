@@ -386,7 +386,7 @@ def test_the_smaller_degree_gives_way_where_that_is_asked_for(recorded, to_devic
         assert [(a, b) for a, b in pairs if a != b] == [(0, 1)]
 
 
-#: For each of Gunrock's methods, its options and the function that defines its colors and its history.
+#: Gunrock's methods: the options of each, and the reference function that returns its colors and its history.
 OPERATORS: dict[str, Any] = {
     "is_reduce": ({}, sets),
     "is_minmax": ({}, lambda A: two_sets(A, SEED)),
