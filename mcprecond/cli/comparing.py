@@ -168,7 +168,8 @@ def advise(
         print(f"Use: {advised['python']}")
         if advised["command"]:
             chosen = f"{advised['command']} --rtol {rtol:g}" + (" --gpu" if gpu else "")
-            print(f"  or: mcprecond solve {shlex.quote(str(file))} {chosen}")
+            alone = "MCPRECOND_NUM_THREADS=1 " if advised["threads"] == 1 else ""
+            print(f"  or: {alone}mcprecond solve {shlex.quote(str(file))} {chosen}")
         terminal.out.print(_why(advised, found.rows), markup=False, highlight=False)
         if block_size == 1 and (size := studies.advice.full_block_size(A)) > 1:
             hint = f"The entries of A come in full blocks of {size} x {size}: --block-size {size} may be faster."

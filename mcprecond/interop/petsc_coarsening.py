@@ -107,7 +107,7 @@ class Step:
         """
         if rows is not self.around.rows:
             self.around.take(rows)
-        self.interpolation.update(self.around.matrix)
+            self.interpolation.update(self.around.matrix)
         self.galerkin.update(self.around.matrix)
         self._fill_diagonal(rows.A, self.around.matrix, level)
         P, coarse = self.interpolation.csr, self.galerkin.coarse.csr
@@ -149,7 +149,7 @@ def new_step(rows: Rows, B: Any, b: int, theta: float | None) -> Step | None:
     around = Overlap(rows, b)
     nodes = nodes_of(around.matrix, b)
     for limit in (theta, 0.0):  # as `coarsen`
-        strong = symmetric_strength(around.matrix, nodes, limit)
+        strong = symmetric_strength(around.matrix, nodes, limit, spreads=around.alone)
         labels, count = aggregates(strong.graph if around.alone else within(strong, rows.n // b, rows.backend))
         if 0 < over(rows.A, "sum", count) * B.shape[1] <= MOST_KEPT * rows.A.getSize()[0]:
             return Step(around, nodes, strong, labels, count, B, b)

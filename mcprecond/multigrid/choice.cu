@@ -25,8 +25,8 @@ extern "C" __global__ void count_features(long long n, const OFFSET* indptr, con
     }
     one_sided = team_sum(one_sided);
     if (team_lane() > 0) return;
-    bool has_neighbors = indptr[i + 1] - indptr[i] > 1;
-    if (one_sided > 0) atomicAdd(&counts[ONE_SIDED], (uint64)one_sided);
-    if (has_neighbors && !connects && total < SMALL_SUM * diagonal) atomicAdd(&counts[LONELY], (uint64)1);
+    bool has_neighbors = indptr[i + 1] - indptr[i] > 1, is_dominated = total >= SMALL_SUM * diagonal;
+    if (one_sided > 0 && !is_dominated) atomicAdd(&counts[ONE_SIDED], (uint64)one_sided);
+    if (has_neighbors && !connects && !is_dominated) atomicAdd(&counts[LONELY], (uint64)1);
     if (positive > STIFF * diagonal) atomicAdd(&counts[STIFF_POINTS], (uint64)1);
 }

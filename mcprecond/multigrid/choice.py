@@ -2,7 +2,9 @@
 
 Smoothed aggregation has fewer entries on its levels, and needs few iterations where each connection is strong for both
 of its points or weak for both. Where coefficients jump, the strongest connection of a point may be weak for its
-neighbor. At flat triangles, errors are rough along positive entries. There classical multigrid needs fewer iterations.
+neighbor. At a few flat triangles, errors are rough along positive entries. There classical multigrid needs fewer
+iterations. Where positive entries are everywhere, as in elements of higher order, it has nothing to relax, and its
+setup takes longer.
 """
 
 from __future__ import annotations
@@ -36,6 +38,8 @@ CUDA_CONSTANTS = {
 #: Classical multigrid is chosen if one of the two shares is above its limit. Both shares are about zero on meshes,
 #: anisotropic ones included, and on graphs without weights. They are far larger where coefficients jump.
 MOST_ONE_SIDED, MOST_LONELY = 0.05, 0.002
+#: It is chosen as well if points have large positive entries, as at flat triangles, but no more than this share does.
+MOST_FLAT = 0.1
 #: A graph has hubs if its longest row is more than HUB times the average one. Coarse levels become dense there, and
 #: setup takes as long as hundreds of products with A. The smoother alone is taken if CG with the diagonal reduces the
 #: residual in its first STEPS steps at a rate that would reach TOLERANCE in FEW steps.
@@ -48,7 +52,8 @@ class Features(NamedTuple):
     Attributes
     ----------
     one_sided : float
-        The share of entries that are strong in their rows and weak beside both diagonal entries.
+        The share of entries that are strong in their rows and weak beside both diagonal entries. Rows that their
+        diagonal entries dominate do not count.
     lonely : float
         The share of points without a strong connection by the diagonal, whose rows sum to about zero.
     stiff : float
@@ -62,7 +67,7 @@ class Features(NamedTuple):
     @property
     def reason(self) -> str | None:
         """Why classical multigrid fits better; None if it does not."""
-        if self.stiff > 0:
+        if 0 < self.stiff <= MOST_FLAT:
             return f"{self.stiff:.2%} of the points have large positive entries"
         if self.lonely > MOST_LONELY:
             return f"{self.lonely:.2%} of the points have strong connections in their own rows only"
@@ -100,10 +105,11 @@ def fitting_multigrid(
     """Return a hierarchy by the multigrid that fits a matrix: `SmoothedAggregation` or `ClassicalAMG`.
 
     Classical multigrid is taken where more than 5 % of the entries are strong for one of their points only, or more
-    than 0.2 % of the points have no connection that is strong for both and rows that sum to about zero, or any point
-    has positive entries of more than a quarter of its diagonal entry together. With B or with several unknowns to a
-    node it is smoothed aggregation. Where a graph has hubs, rows of more than 50 times the average length, and an
-    estimate says that CG with the diagonal takes fewer than 60 iterations, the hierarchy has one level, its smoother.
+    than 0.2 % of the points have no connection that is strong for both and rows that sum to about zero, or some points,
+    but no more than 10 %, have positive entries of more than a quarter of their diagonal entries together. With B or
+    with several unknowns to a node it is smoothed aggregation. Where a graph has hubs, rows of more than 50 times the
+    average length, and an estimate says that CG with the diagonal takes fewer than 60 iterations, the hierarchy has one
+    level, its smoother.
 
     Parameters
     ----------
@@ -175,8 +181,9 @@ def features_of_row(i, indptr, indices, values, sizes, share, theta):
         j, a = np.uint32(indices[k]), values[k].real
         one_sided += j != i and -a > 0 and -a >= theta * most and abs(values[k]) < share * (sizes[i] * sizes[j])
     has_neighbors = indptr[i + 1] - indptr[i] > 1
-    is_lonely = has_neighbors and not connects and total < SMALL_SUM * diagonal
-    return one_sided, is_lonely, positive > STIFF * diagonal
+    is_dominated = total >= SMALL_SUM * diagonal
+    is_lonely = has_neighbors and not connects and not is_dominated
+    return 0 if is_dominated else one_sided, is_lonely, positive > STIFF * diagonal
 
 
 @KERNELS.per_item

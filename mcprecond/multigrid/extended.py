@@ -73,10 +73,12 @@ class ExtendedInterpolation(Interpolation):
         self.plain, self.longest_row = Truncation(self.reach, weights, most, self._kernels(A), xp), most
         self.pattern = self.plain.pattern
         self.relaxed: RelaxedRows | None = None
+        relaxed = None
         if near is not None and bool((rows := near & ~is_coarse).any()):
-            self._relax(A, xp.flatnonzero(rows), weights)
+            relaxed = self._relax(A, xp.flatnonzero(rows), weights)
         self.AP_pattern = product_pattern((A.indptr, A.indices), self.pattern, self.count, backend)
         self.csr = matrix_of_blocks(self.pattern, 1, 1, self.count, A.dtype, backend)
+        self._put(A, weights, relaxed)
         if most < MOST:
             self.remark = f", {most} weights in a row of P" if most > 1 else ", one weight in a row of P"
 
@@ -100,25 +102,35 @@ class ExtendedInterpolation(Interpolation):
         self._kernels(A).extend_rows(A.shape[0], self.count, *arrays, *self.reach, weights)
         return weights
 
-    def _relax(self, A: AdmittedMatrix, rows: Any, weights: Any) -> None:
-        """Put relaxed rows in the place of some, by all weights before the truncation."""
+    def _relax(self, A: AdmittedMatrix, rows: Any, weights: Any) -> Any:
+        """Put relaxed rows in the place of some, by all weights before the truncation; return the values of these rows,
+        likewise before the truncation.
+        """
         run, xp = self._kernels(A), A.backend.xp
         self.relaxed = RelaxedRows(A, rows, self.plain.pattern, self.count)
         plain = xp.empty(len(self.plain.places), A.dtype)
         self.plain.truncate(weights, run, plain)
-        self.near = Truncation(self.relaxed.pattern, self.relaxed.relax(A, plain), MOST_NEAR, run, xp)
+        relaxed = self.relaxed.relax(A, plain)
+        self.near = Truncation(self.relaxed.pattern, relaxed, MOST_NEAR, run, xp)
         self.pattern, self.sources = replace_rows(self.plain.pattern, self.near.pattern, rows, xp)
         self.longest_row = max(self.longest_row, MOST_NEAR)
+        return relaxed
 
     def update(self, A: AdmittedMatrix) -> None:
-        run, weights = self._kernels(A), self._weights(A)
+        self._put(A, self._weights(A), None)
+
+    def _put(self, A: AdmittedMatrix, weights: Any, relaxed: Any) -> None:
+        """Truncate all weights, and the relaxed rows where they are known already, into P."""
+        run = self._kernels(A)
         if self.relaxed is None:
             self.plain.truncate(weights, run, self.csr.data)
             return
         count = len(self.plain.places)
         values = A.backend.xp.empty(count + len(self.near.places), A.dtype)
         self.plain.truncate(weights, run, values[:count])
-        self.near.truncate(self.relaxed.relax(A, values[:count]), run, values[count:])
+        if relaxed is None:
+            relaxed = self.relaxed.relax(A, values[:count])
+        self.near.truncate(relaxed, run, values[count:])
         self.csr.data[...] = values[self.sources]
 
 

@@ -45,7 +45,7 @@ MOST_GROWTH = 2.5
 
 
 class Interpolation(ABC):
-    """P of a level: its pattern once, its values again and again.
+    """P of a level: its pattern once, its values for the A that it is made with, and for others by updates.
 
     Attributes
     ----------
@@ -136,6 +136,7 @@ class SmoothedInterpolation(Interpolation):
         self.csr = matrix_of_blocks(self.pattern, self.b, self.k, self.count, A.dtype, backend)
         self.longest_row = (nodes.max_degree + 1) * self.k
         self.take(T, B)
+        self.update(A)
 
     def take(self, T: Tentative, B: Any) -> None:
         """Take another T with the same aggregates, and its candidates; the values of P follow by an update."""

@@ -45,7 +45,6 @@ def rehearse_products() -> None:
     C = Connections(Graph.of(matrix), *diagonal)
     P = SmoothedInterpolation(matrix, matrix, C, Tentative(labels, count, B, B[:count], None), B)
     product = Galerkin(matrix, P)
-    P.update(matrix)
     product.update(matrix)
     for of_vectors in (np.float64, np.float32):
         rehearse_level(of_vectors)

@@ -81,6 +81,7 @@ def build_levels(first: AdmittedMatrix, coarsen: Coarsening, how: Options) -> tu
         number, level = len(levels) - 1, levels[-1]
         smoothed = sum(not isinstance(level.smoother, ExactPoints) for level in levels)
         if A.shape[0] > how.max_coarse and smoothed < how.max_levels:
+            A = with_largest_eigenvalue(A, level.block_size)
             coarsen(level, A, number)
         if level.galerkin is None and A.shape[0] <= MOST_DENSE:
             # If A is nearly singular, its inverse in single precision may be indefinite by rounding.
@@ -182,15 +183,14 @@ class Splitting:
 
 
 def coarse_matrix(level: Level, A: AdmittedMatrix, number: int, narrowest: Any) -> AdmittedMatrix:
-    """Compute P, R and A_c, the matrix of the level of that number, with the values of A.
+    """Compute R and A_c, the matrix of the level of that number, with the values of A and P.
 
     Raises
     ------
     ValueError
         If A_c has a negative diagonal entry. Then A is not positive definite.
     """
-    assert level.interpolation is not None and level.galerkin is not None
-    level.interpolation.update(A)
+    assert level.galerkin is not None
     level.galerkin.update(A)
     refuse_indefinite(level.galerkin.coarse, level.galerkin.R, A.diagonal().real, number, narrowest)
     return level.galerkin.coarse
@@ -209,7 +209,8 @@ def update_levels(levels: list[Level], coarse: Dense | None, first: AdmittedMatr
             values = narrow_matrix(A, level.stored, number, NOT_DEFINITE)
             with naming_level(number):
                 level.smoother.update(values)
-        if level.galerkin is not None:
+        if level.interpolation is not None:
+            level.interpolation.update(A)
             A = coarse_matrix(level, A, number + 1, narrowest)
             level.replace_transfers()
     if coarse is not None:

@@ -45,7 +45,8 @@ class SmoothedAggregation(BuiltMultigrid):
     theta : float, optional
         From 0 to 1, for the finest level; half of that of the level before on each coarser one. With 0 all neighbors
         are strong. By default connections are strong that have at least half the size of the average one in their
-        rows: ``|a_ij| >= sqrt(|a_ii a_jj| / (m_i m_j)) / 2`` where rows i and j have m_i and m_j neighbors. Where the
+        rows: ``|a_ij| >= sqrt(|a_ii a_jj| / (m_i m_j)) / 2`` where rows i and j have m_i and m_j neighbors. Then, where
+        nodes have one unknown, positive entries are weak, and weaken the connections to common neighbors. Where the
         aggregates of strong neighbors would leave more than 0.8 of a level's unknowns, all neighbors count as strong,
         and where that does not help either, the level is the coarsest one. Where nodes have one unknown and B one
         column, prolongators are smoothed along strong connections only: weak entries are added to the diagonal.

@@ -38,7 +38,9 @@ GOLDEN = (5**0.5 - 1) / 2
 
 def with_largest_eigenvalue(A: AdmittedMatrix, block_size: int) -> AdmittedMatrix:
     """Return A with a safe estimate of the largest eigenvalue of D^-1 A if its nodes have several unknowns."""
-    return A if block_size == 1 else replace(A, spectral_radius=SAFETY * largest_ritz_value(A))
+    if block_size == 1 or A.spectral_radius is not None:
+        return A
+    return replace(A, spectral_radius=SAFETY * largest_ritz_value(A))
 
 
 def jacobi_weights(A: AdmittedMatrix, indptr: Any, values: Any) -> Any:

@@ -1,36 +1,34 @@
 // Strength of connection: a team of LANES threads per row. See strength.py.
 
-#include "cuda/numbers.cuh"
 #include "cuda/search.cuh"
-#include "multigrid/team.cuh"
+#include "multigrid/team_sum.cuh"
 
 // a_ij, or 0 if it is not stored.
-__device__ __forceinline__ VALUE entry(long long i, int j, const OFFSET* indptr, const int* indices,
-                                       const VALUE* values) {
+template <typename T>
+__device__ __forceinline__ T entry(long long i, int j, const OFFSET* indptr, const int* indices, const T* values) {
     OFFSET end = indptr[i + 1], place = lower_bound(indices, indptr[i], end, j);
-    return place < end && indices[place] == j ? values[place] : VALUE();
+    return place < end && indices[place] == j ? values[place] : T();
 }
 
 __device__ __forceinline__ bool is_strong(long long i, int j, OFFSET k, const OFFSET* indptr, const int* indices,
-                                          const VALUE* values, const double* sizes, double theta,
-                                          bool is_signed) {
+                                          const VALUE* values, const REAL* strengths, const double* sizes,
+                                          double theta) {
     if (i == j) return true;
-    if (is_signed && real_part(values[k]) > 0) return false;
-    double size = fabs(values[k]), limit = theta * (sizes[i] * sizes[j]);
-    if (fabs(size - limit) <= NEAR_LIMIT * limit)
-        size = max(size, (double)fabs(entry(j, (int)i, indptr, indices, values)));
+    double size = strengths[k], limit = theta * (sizes[i] * sizes[j]);
+    if (0 <= size && size < limit && limit <= (1 + NEAR_LIMIT) * fabs(values[k]))
+        size = max(size, (double)entry(j, (int)i, indptr, indices, strengths));
     return size > 0 && size >= limit;
 }
 
 // Visit the strong entries of a row: `visit(place, k)` with the place among them. Returns how many there are.
 template <typename Visit>
 __device__ __forceinline__ int visit_strong(long long i, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                            const double* sizes, double theta, bool is_signed, Visit visit) {
+                                            const REAL* strengths, const double* sizes, double theta, Visit visit) {
     int count = 0;
     for (OFFSET first = indptr[i]; first < indptr[i + 1]; first += LANES) {
         OFFSET k = first + team_lane();
         bool strong =
-            k < indptr[i + 1] && is_strong(i, indices[k], k, indptr, indices, values, sizes, theta, is_signed);
+            k < indptr[i + 1] && is_strong(i, indices[k], k, indptr, indices, values, strengths, sizes, theta);
         uint32 all = __ballot_sync(team_mask(), strong) & team_mask();
         if (strong) visit(count + __popc(all & (1u << lane_id()) - 1), k);
         count += __popc(all);
@@ -44,21 +42,58 @@ extern "C" __global__ void find_sizes(long long n, const VALUE* diagonal, const 
     if (i < n && team_lane() == 0) sizes[i] = sqrt((double)fabs(diagonal[i]) / (per_neighbor ? max(degrees[i], 1) : 1));
 }
 
-extern "C" __global__ void count_strong(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                        const double* sizes, double theta, long long is_signed, OFFSET* counts) {
+// Spread the positive entry at place e of row i over the common neighbors of i and its column. Each thread takes some
+// neighbors of i.
+__device__ __forceinline__ void spread_positive(long long i, OFFSET e, const OFFSET* indptr, const int* indices,
+                                                const VALUE* values, REAL* strengths) {
+    int k = indices[e];
+    double total = 0;
+    for (OFFSET own = indptr[i] + team_lane(); own < indptr[i + 1]; own += LANES)
+        if (strengths[own] != NEVER) total += max(-real_part(entry(k, indices[own], indptr, indices, values)), REAL(0));
+    total = team_sum(total);
+    if (total == 0) return;
+    for (OFFSET own = indptr[i] + team_lane(); own < indptr[i + 1]; own += LANES) {
+        if (strengths[own] == NEVER) continue;
+        REAL theirs = real_part(entry(k, indices[own], indptr, indices, values));
+        if (theirs < 0)
+            strengths[own] = max((REAL)(strengths[own] + real_part(values[e]) * (theirs / total)), REAL(0));
+    }
+}
+
+extern "C" __global__ void find_strengths(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
+                                          const double* sizes, double theta, long long is_signed, long long spreads,
+                                          REAL* strengths) {
     long long i = thread_id() / LANES;
     if (i >= n) return;
-    int count = visit_strong(i, indptr, indices, values, sizes, theta, is_signed, [](int, OFFSET) {});
+    for (OFFSET k = indptr[i] + team_lane(); k < indptr[i + 1]; k += LANES) {
+        bool is_never = indices[k] == i || (is_signed && real_part(values[k]) > 0);
+        strengths[k] = is_never ? REAL(NEVER) : (REAL)fabs(values[k]);
+    }
+    for (OFFSET first = indptr[i]; spreads && first < indptr[i + 1]; first += LANES) {
+        OFFSET k = first + team_lane();
+        double a = k < indptr[i + 1] && indices[k] != i ? (double)real_part(values[k]) : 0;
+        bool is_spread = a > 0 && a >= LEAST_POSITIVE * (theta * (sizes[i] * sizes[indices[k]]));
+        uint32 left = __ballot_sync(team_mask(), is_spread) & team_mask();
+        for (; left; left &= left - 1)
+            spread_positive(i, first + (__ffs(left) - 1) % LANES, indptr, indices, values, strengths);
+    }
+}
+
+extern "C" __global__ void count_strong(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
+                                        const REAL* strengths, const double* sizes, double theta, OFFSET* counts) {
+    long long i = thread_id() / LANES;
+    if (i >= n) return;
+    int count = visit_strong(i, indptr, indices, values, strengths, sizes, theta, [](int, OFFSET) {});
     if (team_lane() == 0) counts[i] = count;
 }
 
 extern "C" __global__ void list_strong(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                       const double* sizes, double theta, long long is_signed,
+                                       const REAL* strengths, const double* sizes, double theta,
                                        const OFFSET* strong_indptr, int* strong_indices) {
     long long i = thread_id() / LANES;
     if (i >= n) return;
     int* own = strong_indices + strong_indptr[i];
-    visit_strong(i, indptr, indices, values, sizes, theta, is_signed,
+    visit_strong(i, indptr, indices, values, strengths, sizes, theta,
                  [&](int place, OFFSET k) { own[place] = indices[k]; });
 }
 

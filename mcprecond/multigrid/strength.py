@@ -14,15 +14,21 @@ from mcprecond.backends.team.atomics import atomic_min
 from mcprecond.coloring.graph import Graph
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix, canonical_csr, place_of
+from mcprecond.multigrid.patterns import PARTS
 from mcprecond.typing import StrengthName
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
-#: So near to the limit a_ij and a_ji are compared. They differ by less, relative to it.
+#: The entry across may make a weak entry strong if its magnitude is above the limit, or so near to it, relatively. The
+#: magnitudes of a_ij and a_ji differ by less.
 NEAR_LIMIT = 1 / 16
-CUDA_CONSTANTS = {"NEAR_LIMIT": NEAR_LIMIT}
 #: Where no limit is given, a connection is strong from this share of the average one on.
 SHARE_OF_AVERAGE = 0.5
+#: Positive entries from this share of the limit on weaken the connections to common neighbors.
+LEAST_POSITIVE = 0.25
+#: The strength of what is never strong.
+NEVER = -1
+CUDA_CONSTANTS = {"NEAR_LIMIT": NEAR_LIMIT, "LEAST_POSITIVE": LEAST_POSITIVE, "NEVER": NEVER}
 
 
 class Connections(NamedTuple):
@@ -41,7 +47,9 @@ class Connections(NamedTuple):
     indices: Any
 
 
-def symmetric_strength(matrix: AdmittedMatrix, nodes: AdmittedMatrix, theta: float | None) -> Connections:
+def symmetric_strength(
+    matrix: AdmittedMatrix, nodes: AdmittedMatrix, theta: float | None, *, spreads: bool = True
+) -> Connections:
     """Return the strong connections: ``|a_ij| >= theta sqrt(|a_ii a_jj|)``.
 
     Where unknowns come in nodes the Frobenius norms of the blocks are compared, and the vertices are nodes.
@@ -49,8 +57,13 @@ def symmetric_strength(matrix: AdmittedMatrix, nodes: AdmittedMatrix, theta: flo
     For None the limit is ``sqrt(|a_ii a_jj| / (m_i m_j)) / 2`` with the numbers m_i and m_j of neighbors. In a row
     whose sum is zero ``a_ii / m_i`` is the average connection, so that one of half the average is strong, whatever the
     stencil: on coarse levels, where rows are longer, the limit is lower. A row without a strong connection is dominated
-    by its diagonal entry, and smoothing serves it. Departing from the paper, positive entries are weak then where a
-    node has one unknown: along them errors need not be smooth.
+    by its diagonal entry, and smoothing serves it.
+
+    Departing from the paper, for None positive entries are weak where a node has one unknown, since errors need not be
+    smooth along them. Each a_ik > 0 is spread over the common neighbors j of i and k with negative entries: what is
+    compared with the limit is ``-a_ij - sum_k a_ik a_kj / sum_l a_kl``, where l goes over the common neighbors. Where k
+    follows j, its positive entry cancels some of a_ij. So of bilinear elements that are flat in one direction, the
+    corners of the stencil are weak. Of a_ij and a_ji the stronger one decides for both.
 
     Parameters
     ----------
@@ -60,6 +73,8 @@ def symmetric_strength(matrix: AdmittedMatrix, nodes: AdmittedMatrix, theta: flo
         With the pattern of its nodes; the matrix itself where a node has one unknown.
     theta : float or None
         With 0 all neighbors are strong whose entry is not zero.
+    spreads : bool
+        Whether positive entries are spread: not on the ranks of PETSc, which lack the rows for it.
 
     References
     ----------
@@ -73,7 +88,11 @@ def symmetric_strength(matrix: AdmittedMatrix, nodes: AdmittedMatrix, theta: flo
     sizes = sizes_of(norms, per_neighbor=theta is None)
     # Entries at the limit are strong, however they are rounded.
     least = (SHARE_OF_AVERAGE if theta is None else theta) * (1 - 8 * float(np.finfo(matrix.dtype).eps))
-    arrays = (norms.indptr, norms.indices, norms.data, sizes, least, int(theta is None and nodes is matrix))
+    strengths = xp.empty(norms.indices.size, norms.data.real.dtype)
+    is_signed = theta is None and nodes is matrix
+    values = norms.indptr, norms.indices, norms.data
+    run.find_strengths(n, *values, sizes, least, int(is_signed), int(is_signed and spreads), strengths)
+    arrays = *values, strengths, sizes, least
     run.count_strong(n, *arrays, counts[1:])
     indptr = xp.cumsum(counts, dtype=offset)
     entries = int(indptr[-1])
@@ -146,21 +165,70 @@ def entry(i, j, indptr, indices, values):
 
 
 @compile_inlined
-def put_strong(i, indptr, indices, values, sizes, theta, signed, found, begin, end):
+def is_spread(i, k, indptr, indices, values, sizes, theta):
+    """Whether the entry at place k of row i is positive, and large enough to be spread."""
+    j, a = np.uint32(indices[k]), values[k].real
+    return i != j and a > 0 and a >= LEAST_POSITIVE * (theta * (sizes[i] * sizes[j]))
+
+
+@compile_inlined
+def spread_positive(i, k, indptr, indices, values, places, common, shares, strengths):
+    """Spread the entry at place k of row i over the common neighbors of i and its column.
+
+    `places` has the place at which each column was seen last; `common` and `shares` have room for a row.
+    """
+    j, begin, end = np.uint32(indices[k]), indptr[i], indptr[i + 1]
+    count, total = 0, 0.0
+    for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + np.uint32(1)])):
+        own = places[np.uint32(indices[p])]
+        if begin <= own < end and values[p].real < 0:
+            common[count], shares[count] = own, -values[p].real
+            total += shares[count]
+            count += 1
+    for t in range(count):
+        own = common[t]
+        strengths[own] = max(strengths[own] - values[k].real * (shares[t] / total), 0.0)
+
+
+@KERNELS.in_parts(PARTS)
+def find_strengths(first_part, end_part, n, indptr, indices, values, sizes, theta, signed, spreads, strengths):
+    """What is compared with the limits."""
+    for part in range(first_part, end_part):
+        places = common = np.empty(0, np.int64)
+        shares = np.empty(0)
+        for i in range(part * n // PARTS, (part + 1) * n // PARTS):
+            begin, end, spreads_any = indptr[i], indptr[i + 1], False
+            for k in range(begin, end):
+                strengths[k] = NEVER if i == indices[k] or (signed and values[k].real > 0) else abs(values[k])
+                spreads_any |= spreads and is_spread(i, k, indptr, indices, values, sizes, theta)
+            if not spreads_any:
+                continue
+            if len(places) == 0:
+                places = np.full(n, -1, np.int64)
+            if len(common) < end - begin:
+                common, shares = np.empty(end - begin, np.int64), np.empty(end - begin)
+            for k in range(begin, end):
+                places[indices[k]] = k if strengths[k] != NEVER else -1
+            for k in range(begin, end):
+                if is_spread(i, k, indptr, indices, values, sizes, theta):
+                    spread_positive(i, k, indptr, indices, values, places, common, shares, strengths)
+
+
+@compile_inlined
+def put_strong(i, indptr, indices, values, strengths, sizes, theta, found, begin, end):
     """Put the columns of the strong entries of a row into `found` between two places; returns how many they are.
 
-    That of the diagonal is one. Near the limit the larger one of a_ij and a_ji decides for both, which may differ by
-    rounding.
+    That of the diagonal is one. The stronger one of a_ij and a_ji decides for both.
     """
     count = 0
     for k in range(indptr[i], indptr[i + 1]):
         j = np.uint32(indices[k])
-        size, limit = np.float64(abs(values[k])), theta * (sizes[i] * sizes[j])
-        if i != j and abs(size - limit) <= NEAR_LIMIT * limit:
-            size = max(size, np.float64(abs(entry(j, i, indptr, indices, values))))
+        size, limit = np.float64(strengths[k]), theta * (sizes[i] * sizes[j])
+        if 0 <= size < limit <= (1 + NEAR_LIMIT) * abs(values[k]):
+            size = max(size, np.float64(entry(j, i, indptr, indices, strengths)))
         if begin + count < end:
             found[begin + count] = j
-        count += i == j or (size > 0 and size >= limit and not (signed and values[k].real > 0))
+        count += i == j or (size > 0 and size >= limit)
     return count
 
 
@@ -173,19 +241,19 @@ def find_sizes(first, end, diagonal, degrees, per_neighbor, sizes):
 
 
 @KERNELS.per_item
-def count_strong(first, end, indptr, indices, values, sizes, theta, signed, counts):
+def count_strong(first, end, indptr, indices, values, strengths, sizes, theta, counts):
     """How many strong entries each row has, with that of the diagonal."""
     nothing = np.empty(0, np.int32)
     for i in range(first, end):
-        counts[i] = put_strong(i, indptr, indices, values, sizes, theta, signed, nothing, 0, 0)
+        counts[i] = put_strong(i, indptr, indices, values, strengths, sizes, theta, nothing, 0, 0)
 
 
 @KERNELS.per_item
-def list_strong(first, end, indptr, indices, values, sizes, theta, signed, strong_indptr, strong_indices):
+def list_strong(first, end, indptr, indices, values, strengths, sizes, theta, strong_indptr, strong_indices):
     """Their columns."""
     for i in range(first, end):
         begin, stop = strong_indptr[i], strong_indptr[i + 1]
-        put_strong(i, indptr, indices, values, sizes, theta, signed, strong_indices, begin, stop)
+        put_strong(i, indptr, indices, values, strengths, sizes, theta, strong_indices, begin, stop)
 
 
 @KERNELS.per_item

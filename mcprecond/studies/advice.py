@@ -126,7 +126,8 @@ def advise(
         seconds_third_quartile, predicted_seconds (the same as ``pcg(A, b, M="auto")`` predicts it from the iterations
         that Jacobi took; None for what that does not consider), setup_seconds, solve_seconds, application (time of
         M @ r relative to A @ x), residual, reason, python (how to use it), command (the options of
-        ``mcprecond solve``; None if there are none for it).
+        ``mcprecond solve``, which takes the number of threads from MCPRECOND_NUM_THREADS; None if there are none for
+        it).
 
     Raises
     ------
@@ -390,7 +391,7 @@ def rank(trials: list[Trial], predicted: dict[str, float]) -> list[dict[str, Any
     for row, trial in zip(rows, good + bad, strict=True):
         method, alone = trial.candidate.method, trial.threads == 1
         row |= {"method": method, "threads": trial.threads, "verified": trial.verified, "advised": trial is advised}
-        row["command"] = None if alone else trial.candidate.command
+        row["command"] = trial.candidate.command
         row["predicted_seconds"] = None if alone else predicted.get(method)
         row["python"] = f"configure(threads=1); {trial.candidate.python}" if alone else trial.candidate.python
     return [{name: row.get(name) for name in COLUMNS} for row in rows]

@@ -44,7 +44,6 @@ def test_points_and_weights_are_those_of_the_formulas(to_device, backend, patter
     if not is_coarse.any():
         return
     P = ExtendedInterpolation(matrix, found.flags, states)
-    P.update(matrix)
     expected = extended(dense, passes, is_coarse)
     weights = dense_csr(P._weights(matrix), P.reach[1], P.reach[0], expected.shape, backend)
     eps = float(np.finfo(dtype).eps)
@@ -67,8 +66,6 @@ def test_relaxed_rows_are_those_of_the_formula(dtype, seed, to_device, backend):
     near = np.random.default_rng(seed).random(n) < 0.4
     plain = ExtendedInterpolation(matrix, found.flags, states)
     P = ExtendedInterpolation(matrix, found.flags, states, near=to_device(near.astype(np.uint8)))
-    for interpolation in (plain, P):
-        interpolation.update(matrix)
     before, after = (backend.to_host(interpolation.csr.toarray()) for interpolation in (plain, P))
     rows = near & (backend.to_host(states) != COARSE)
     assert rows.any()
@@ -299,6 +296,8 @@ def test_lonely_points_are_in_aggregates(to_device, backend):
         (lambda: grid5(60), SmoothedAggregation),
         (lambda: sp.csr_matrix(anisotropic(60)), SmoothedAggregation),
         (lambda: problems.laplacian((16, 16, 16), points=27), SmoothedAggregation),
+        (lambda: grid5(60) + 10 * sp.eye_array(3600), SmoothedAggregation),
+        (lambda: grid5(60) @ grid5(60) + sp.eye_array(3600), SmoothedAggregation),
         (lambda: random_jumps(60, 5), ClassicalAMG),
         (lambda: slivers(3000, 4.0), ClassicalAMG),
         (lambda: sp.csr_matrix(problems.circuit(60)), ClassicalAMG),

@@ -41,7 +41,7 @@ from mcprecond.multigrid.spectrum import (
     largest_ritz_value,
     with_largest_eigenvalue,
 )
-from mcprecond.multigrid.strength import refuse_unsymmetric, symmetric_strength
+from mcprecond.multigrid.strength import LEAST_POSITIVE, SHARE_OF_AVERAGE, refuse_unsymmetric, symmetric_strength
 from mcprecond.multigrid.tentative import fit_tentative
 from mcprecond.multigrid.two_steps import TwoSteps
 from mcprecond.multigrid.units import narrow_matrix
@@ -157,6 +157,32 @@ def test_neighbors_in_a_graph_without_weights_are_strong(to_device, backend, A, 
     matrix = admit_matrix(to_device(laplacian)).canonical()
     strong = backend.to_host(symmetric_strength(matrix, matrix, None).graph.degrees)
     np.testing.assert_array_equal(strong, np.diff(graph.indptr))
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(n=st.integers(2, 60), degree=st.integers(1, 20), positive=st.floats(0, 1), seed=st.integers(0, 99))
+@example(n=60, degree=20, positive=0.3, seed=0)
+def test_positive_entries_weaken_the_connections_to_common_neighbors(to_device, backend, n, degree, positive, seed):
+    rng = np.random.default_rng(seed)
+    A = np.where(rng.random((n, n)) < degree / n, rng.uniform(0.1, 1, (n, n)), 0.0)
+    A = np.triu(A * np.where(rng.random((n, n)) < positive, 1.0, -1.0), 1)
+    A += A.T + np.diag(rng.uniform(1, 10, n))
+    others = A - np.diag(np.diag(A))
+    sizes = np.sqrt(np.diag(A) / np.maximum((others != 0).sum(axis=1), 1))
+    limit = SHARE_OF_AVERAGE * np.outer(sizes, sizes)
+    negative = np.maximum(-others, 0)
+    strengths = negative.copy()
+    for i, k in np.argwhere((others > 0) & (others >= LEAST_POSITIVE * limit)):
+        shares = np.where(negative[i] > 0, negative[k], 0)
+        if shares.any():
+            strengths[i] -= others[i, k] * shares / shares.sum()
+    strengths = np.maximum(strengths, strengths.T)
+    assume((abs(strengths - limit) > 1e-9 * limit).all())  # rounding decides for none
+    matrix = admit_matrix(to_device(sp.csr_matrix(A))).canonical()
+    found = symmetric_strength(matrix, matrix, None)
+    columns, indptr = backend.to_host(found.indices), backend.to_host(found.indptr)
+    strong = sp.csr_matrix((np.ones(len(columns), bool), columns, indptr), shape=(n, n)).toarray()
+    np.testing.assert_array_equal(strong, ((strengths >= limit) & (strengths > 0)) | np.eye(n, dtype=bool))
 
 
 def test_a_given_limit_falls_from_level_to_level(to_device, monkeypatch):
@@ -342,6 +368,13 @@ def stretched(n, ratio):
     return sp.csr_matrix(sp.kron(mass, second) + sp.kron(second, mass))
 
 
+def flat_elements(n, ratio):
+    """The Laplacian by bilinear elements that are flat: couplings along them are positive if the ratio is small."""
+    stiffness = sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n))
+    mass = sp.eye_array(n) - stiffness / 6
+    return sp.csr_matrix(sp.kron(stiffness, mass) + ratio * sp.kron(mass, stiffness))
+
+
 def walks(n):
     """Random walks on an image of squares, some pixels of which are given: Grady's segmentation."""
     rng = np.random.default_rng(0)
@@ -367,6 +400,8 @@ def in_direction(n, ratio):
     [
         *((lambda ratio=ratio: in_direction(120, ratio), 17) for ratio in (0.3, 1e-1, 1e-2, 1e-3, 1e-4)),
         (lambda: stretched(120, 1.05), 17),
+        (lambda: flat_elements(120, 1e-1), 16),
+        (lambda: flat_elements(120, 1e-3), 25),
         (lambda: walks(128), 16),
         (lambda: jumping(128), 20),
         (lambda: slivers(10000, 1.0), 18),

@@ -410,6 +410,19 @@ def test_the_command_says_what_is_not_decided(tmp_path, here, monkeypatch):
     assert "noise" not in here("advise", tmp_path / "grid.mtx")[1]
 
 
+@pytest.mark.parametrize(("threads", "setting"), [(1, "MCPRECOND_NUM_THREADS=1 "), (2, "")])
+def test_the_command_that_is_printed_uses_as_many_threads(tmp_path, here, monkeypatch, threads, setting):
+    """One thread may win by its time on any machine, and is advised with a command, too."""
+    trial = timed_trial("SGS", 1.0, 1.0, 1.0)
+    trial.candidate, trial.threads = trial.candidate._replace(command="--preconditioner sgs"), threads
+    trial.facts = {"iterations": 3, "application": 1.0}
+    monkeypatch.setattr(advice, "contest", lambda *arguments, **options: [trial])
+    scipy.io.mmwrite(tmp_path / "grid.mtx", grid2d(4), symmetry="symmetric")
+    code, said, complaint = here("advise", tmp_path / "grid.mtx")
+    assert code == 0, complaint
+    assert f"or: {setting}mcprecond solve" in said and "--preconditioner sgs --rtol 1e-08" in said
+
+
 def test_nothing_converges_is_exit_code_1(tmp_path, here, tried):
     tried(next(one for one in candidates(get_backend("cpu")) if one.method == "Jacobi"))
     scipy.io.mmwrite(tmp_path / "negative.mtx", -grid2d(4))
