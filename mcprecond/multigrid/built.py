@@ -16,7 +16,7 @@ from mcprecond.multigrid.named_smoothers import check_smoother
 from mcprecond.multigrid.rehearsal import rehearse
 from mcprecond.multigrid.setup import Coarsening, Options, build_levels, update_levels
 from mcprecond.multigrid.strength import refuse_unsymmetric
-from mcprecond.multigrid.units import has_contrasts, inverse_roots, scale_matrix, scales_of, unit_scales
+from mcprecond.multigrid.units import Units, find_units, has_contrasts, scale_matrix, scales_of
 from mcprecond.preconditioners.setup import admit, admit_values
 from mcprecond.typing import Matrix
 
@@ -32,8 +32,8 @@ class BuiltMultigrid(Multigrid):
 
     #: Why this multigrid fits the matrix, where the package has chosen it.
     reason: str = ""
-    #: Whether unknowns have different units, which the levels do not have.
-    _has_units: bool = False
+    #: How to find the scales that make the units of the levels equal, where those of the unknowns differ.
+    _units: Units | None = None
     _narrowest: np.dtype[Any]
 
     def __str__(self) -> str:
@@ -53,11 +53,12 @@ class BuiltMultigrid(Multigrid):
         different units, of which only the matrix tells.
         """
         self._narrowest = how.narrowest
-        self._take_units(matrix, unit_scales(matrix) if may_differ else None)
+        self._units, scales = find_units(matrix) if may_differ else (None, None)
+        self._set_scales(matrix, scales)
 
-    def _take_units(self, matrix: AdmittedMatrix, scales: Any) -> None:
+    def _set_scales(self, matrix: AdmittedMatrix, scales: Any) -> None:
         """Take the scales that make units equal, or None; where A needs them, the ones that keep numbers in range."""
-        self._has_units, extreme = scales is not None, scales_of(matrix, self._narrowest)
+        extreme = scales_of(matrix, self._narrowest)
         self._is_extreme = extreme is not None
         self._scales = extreme if self._is_extreme else scales
 
@@ -95,7 +96,7 @@ class BuiltMultigrid(Multigrid):
         refuse_other_pattern(matrix, self.levels[0].A, self.backend)
         refuse_unfit(matrix)
         self.is_halfway, was_extreme = True, self._is_extreme
-        self._take_units(matrix, inverse_roots(matrix) if self._has_units else None)
+        self._set_scales(matrix, self._units(matrix) if self._units else None)
         if was_extreme or self._is_extreme:
             self._take_scales(matrix)
         update_levels(self.levels, self._coarse, in_scales(matrix, self._scales), self._narrowest)

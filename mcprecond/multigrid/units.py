@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,9 @@ from mcprecond.multigrid.galerkin import diagonal_places
 
 KERNELS = KernelSet(__file__, "VALUE STORED")
 
+#: ``units(A)`` returns the scales of A that make units equal.
+Units = Callable[[AdmittedMatrix], Any]
+
 #: A coarse diagonal entry counts as canceled below so many units of rounding times what it would be without couplings.
 CANCELED = 100
 #: Nor is a coarse diagonal entry below so many times the least normal number of the narrowest dtype.
@@ -27,6 +31,9 @@ MOST_CONTRAST = 1e6
 SMALL_SUM = 0.1
 #: A diagonal counts as even up to this ratio of its largest entry to the smallest one.
 MOST_EVEN = 4
+#: Few rows are less than this share, and most rows more than that one. So many steps of Jacobi's method lie between,
+#: with this damping factor; a step leaves at least this share of a number.
+FEW_ROWS, MOST_ROWS, STEPS, DAMPING, LEAST_LEFT = 0.75, 0.9, 20, 2 / 3, 1e-3
 NOT_DEFINITE = "so A is not positive definite; use ILU0 with gmres or bicgstab"
 
 
@@ -51,23 +58,45 @@ def inverse_roots(matrix: AdmittedMatrix) -> Any:
     return 1 / matrix.backend.xp.sqrt(matrix.diagonal().real.astype(np.float64))
 
 
-def unit_scales(matrix: AdmittedMatrix) -> Any:
-    """Return 1 / sqrt(a_ii), which makes the diagonal of diag(s) A diag(s) ones, where unknowns have different units;
-    else None.
+def relaxed_roots(matrix: AdmittedMatrix) -> Any:
+    """1 / sqrt(a_ii) after some steps of Jacobi's method for A x = 0, which keep it positive.
 
-    Units are taken to differ if the diagonal varies and A times the vector of these numbers is about zero in more rows
-    than A times the vector of ones, which is about zero where constants are in the near-null space.
+    Where both units and coefficients differ, the diagonal tells neither of them. But A x is small for the vector x that
+    is constant in equal units, and Jacobi's steps reduce its local errors in a few rows around each.
+    """
+    A, x, xp = product_with(matrix), inverse_roots(matrix), matrix.backend.xp
+    diagonal = matrix.diagonal().real.astype(np.float64)
+    x /= x.max()
+    with np.errstate(all="ignore"):
+        for _ in range(STEPS):
+            x = xp.maximum(x - DAMPING * A.times(x.astype(matrix.dtype)).real / diagonal, LEAST_LEFT * x)
+    return x
+
+
+def find_units(matrix: AdmittedMatrix) -> tuple[Units | None, Any]:
+    """Return a function for the scales s that make units equal in diag(s) A diag(s), and these scales for A: 1 /
+    sqrt(a_ii), or that after Jacobi steps. Return None twice if units do not differ.
+
+    Units are taken to differ if the diagonal varies and A s is about zero in more rows than A times the vector of ones,
+    which is about zero where constants are in the near-null space. Jacobi steps are taken where both are about zero in
+    few rows, and kept if A s is then about zero in most rows.
     """
     diagonal, xp = matrix.diagonal().real.astype(np.float64), matrix.backend.xp
     if not len(diagonal) or bool(diagonal.max() <= MOST_EVEN * diagonal.min()):
-        return None
-    A, scales = product_with(matrix), inverse_roots(matrix)
-    with np.errstate(all="ignore"):
-        orthogonal = []
-        for x in (xp.ones_like(scales), scales / scales.max()):
+        return None, None
+    A = product_with(matrix)
+
+    def share(x: Any) -> float:
+        """Of the rows in which A x is about zero."""
+        with np.errstate(all="ignore"):
             rest = abs(A.times(x.astype(matrix.dtype))) <= SMALL_SUM * diagonal * x
-            orthogonal.append(int(rest.sum()))
-    return scales if orthogonal[1] > orthogonal[0] else None
+        return int(rest.sum()) / len(rest)
+
+    roots = inverse_roots(matrix)
+    of_ones, of_roots = share(xp.ones_like(roots)), share(roots / roots.max())
+    if max(of_ones, of_roots) < FEW_ROWS and share(relaxed := relaxed_roots(matrix)) > MOST_ROWS:
+        return relaxed_roots, relaxed
+    return (inverse_roots, roots) if of_roots > of_ones else (None, None)
 
 
 def has_contrasts(matrix: AdmittedMatrix) -> bool:

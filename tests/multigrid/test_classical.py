@@ -241,6 +241,20 @@ def random_jumps(n, decades, seed=0):
     return sp.csr_matrix(A)
 
 
+@pytest.mark.parametrize("units", UNITS)
+def test_jumps_and_units_together(units, to_device):
+    """The diagonal tells neither of them. After an update, too."""
+    n = 60
+    A = in_units(random_jumps(n, 3), np.sqrt(UNITS[units](n)))
+    b = A @ np.random.default_rng(1).uniform(-1, 1, n * n)
+    for build, most in ((SmoothedAggregation, 20), (ClassicalAMG, 12), (fitting_multigrid, 12)):
+        M = build(to_device(A))
+        assert pcg(to_device(A), to_device(b), M=M, rtol=1e-8).iterations <= most
+        other = in_units(random_jumps(n, 3), np.sqrt(UNITS[units](n))[::-1])
+        M.update(to_device(other))
+        assert pcg(to_device(other), to_device(b), M=M, rtol=1e-8).iterations <= 2 * most
+
+
 @pytest.mark.parametrize("decades", [5, 6])
 def test_random_jumps(decades, to_device):
     A = random_jumps(100, decades)
