@@ -184,6 +184,59 @@ def stretched(n: int, growth: float = 1.06) -> sp.csr_matrix:
     return sp.csr_matrix(sp.kron(second, widths) + sp.kron(widths, second))
 
 
+def flat_bilinear(n: int, ratio: float) -> sp.csr_matrix:
+    """Nine points, of bilinear elements that are flat: their squared ratio of edges."""
+    stiffness, mass = of_intervals(n)
+    return sp.csr_matrix(sp.kron(stiffness, mass) + ratio * sp.kron(mass, stiffness))
+
+
+def of_intervals(n: int) -> tuple[sp.csr_matrix, sp.csr_matrix]:
+    """Stiffness and mass of linear elements on n + 1 intervals of length 1, fixed at both ends."""
+    stiffness = sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n))
+    return sp.csr_matrix(stiffness), sp.csr_matrix(sp.eye_array(n) - stiffness / 6)
+
+
+def quadratic_elements(n: int) -> sp.csr_matrix:
+    """Biquadratic elements on n^2 squares, fixed all around."""
+    ends = 2 * np.arange(n)[:, None, None]
+    rows, columns = (ends + np.arange(3).reshape(shape) + np.zeros((3, 3), int) for shape in ((3, 1), (1, 3)))
+    matrices = []
+    for of_interval in (
+        np.array([[7, -8, 1], [-8, 16, -8], [1, -8, 7]]) / 3,
+        np.array([[4, 2, -1], [2, 16, 2], [-1, 2, 4]]) / 30,
+    ):
+        values = np.broadcast_to(of_interval, rows.shape).ravel()
+        matrix = sp.csr_matrix((values, (rows.ravel(), columns.ravel())), shape=(2 * n + 1,) * 2)
+        matrices.append(matrix[1:-1, 1:-1])
+    stiffness, mass = matrices
+    return sp.csr_matrix(sp.kron(stiffness, mass) + sp.kron(mass, stiffness))
+
+
+def tetrahedra(n: int) -> sp.csr_matrix:
+    """Linear elements on n random points of a cube, whose outer ones are fixed."""
+    points = np.random.default_rng(SEED).random((n, 3))
+    inner = np.flatnonzero(((points > 0.03) & (points < 0.97)).all(axis=1))
+    corner = Delaunay(points).simplices
+    edges = points[corner[:, 1:]] - points[corner[:, :1]]
+    gradients = np.linalg.inv(edges).transpose(0, 2, 1)
+    gradients = np.concatenate([-gradients.sum(axis=1, keepdims=True), gradients], axis=1)
+    elements = gradients @ gradients.transpose(0, 2, 1) * (abs(np.linalg.det(edges)) / 6)[:, None, None]
+    rows, columns = np.broadcast_arrays(corner[:, :, None], corner[:, None, :])
+    A = sp.csr_matrix((elements.ravel(), (rows.ravel(), columns.ravel())), shape=(n, n))
+    return A[inner][:, inner]
+
+
+def time_step(n: int) -> sp.csr_matrix:
+    """Five points, and ten on the diagonal, as in an implicit step of the heat equation."""
+    return sp.csr_matrix(problems.laplacian((n, n)) + 10 * sp.eye_array(n * n))
+
+
+def jumps_in_two_units(n: int, decades: float, ratio: float) -> sp.csr_matrix:
+    """Random jumps, where every other unknown has another unit."""
+    units = sp.diags_array(np.where(np.add.outer(np.arange(n), np.arange(n)).ravel() % 2, ratio, 1.0))
+    return sp.csr_matrix(units @ random_jumps(n, decades) @ units)
+
+
 def random_walker(n: int, labeled: int = 60) -> sp.csr_matrix:
     """The segmentation of a noisy image: the similarity of pixels conducts, and some pixels have their labels."""
     rng = np.random.default_rng(SEED)
@@ -225,6 +278,11 @@ FAMILIES = {
     "rotated by differences": Family(lambda n: rotated(n, 1e-2, 30, "FD"), 200, 30),
     "random jumps, 5 decades": Family(lambda n: random_jumps(n, 5), 200, 30),
     "random jumps, 8 decades": Family(lambda n: random_jumps(n, 8), 200, 30),
+    "flat bilinear elements": Family(lambda n: flat_bilinear(n, 1e-3), 200, 30),
+    "quadratic elements": Family(quadratic_elements, 100, 15),
+    "tetrahedra": Family(tetrahedra, 15_000, 1000),
+    "time step": Family(time_step, 200, 30),
+    "jumps in two units": Family(lambda n: jumps_in_two_units(n, 3, 30), 200, 30),
     "two units": Family(lambda n: two_units(n, 1e3), 200, 30),
     "fourth order": Family(lambda n: fourth_order(n, 0.05), 150, 30),
     "flat triangles": Family(flat_triangles, 50_000, 1000),
