@@ -27,7 +27,8 @@ __device__ __forceinline__ VALUE weight_of(long long row, int column, const long
 extern "C" __global__ void relax(long long entries, const OFFSET* indptr, const int* indices, const VALUE* values,
                                  const int* rows, const int* owners, long long relaxed, const int* numbers,
                                  const long long* P_indptr, const int* P_columns, const VALUE* P,
-                                 const long long* x_indptr, const int* x_columns, const VALUE* x, VALUE* result) {
+                                 const long long* x_indptr, const int* x_columns, const VALUE* x, VALUE* result,
+                                 long long* places) {
     long long e = thread_id() / LANES;
     if (e >= entries) return;
     int i = rows[owners[e]], column = x_columns[e];

@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_inlined, compile_loop
+from mcprecond.backends import KernelSet, compile_inlined
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix, rows_of
-from mcprecond.multigrid.patterns import Pattern, product_pattern
+from mcprecond.multigrid.patterns import PARTS, Pattern, product_pattern
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
@@ -76,7 +76,7 @@ class RelaxedRows:
 
     def __init__(self, A: AdmittedMatrix, rows: Any, P_pattern: Pattern, count: int) -> None:
         backend, xp, n = A.backend, A.backend.xp, A.shape[0]
-        self.rows, self.P_pattern = rows.astype(np.int32), P_pattern
+        self.rows, self.P_pattern, self.count = rows.astype(np.int32), P_pattern, count
         #: The place of each point among the relaxed ones; -1 for others.
         self.numbers = xp.full(n, np.int32(-1))
         self.numbers[self.rows] = xp.arange(len(rows), dtype=np.int32)
@@ -101,9 +101,10 @@ class RelaxedRows:
         run, xp, nothing = kernels_for(A, self.row), A.backend.xp, self.numbers[:0]
         x, relaxed = xp.empty(len(self.owners), A.dtype), xp.empty(len(self.owners), A.dtype)
         matrix = A.indptr, A.indices, A.data, self.rows, self.owners
+        places = xp.zeros(0 if A.backend.resident_warps else PARTS * self.count, np.int64)
         for step in range(STEPS):
             numbers = self.numbers if step else nothing
-            run.relax(len(x), *matrix, len(numbers), numbers, *self.P_pattern, P, *self.pattern, x, relaxed)
+            run.relax(len(x), *matrix, len(numbers), numbers, *self.P_pattern, P, *self.pattern, x, relaxed, places)
             x, relaxed = relaxed, x
         return x
 
@@ -147,45 +148,63 @@ def widen(first, end, indptr, indices, values, near, wider):
 
 
 @compile_inlined
-def add_row(factor, begin, end, columns, values, place, stop, x_columns, result):
-    """Add a multiple of a row to another one, from `place` to `stop` - 1, in the columns that the other one has."""
-    for k in range(begin, end):
-        while place < stop and x_columns[place] < columns[k]:
-            place += 1
-        if place < stop and x_columns[place] == columns[k]:
+def add_row(factor, first, end, columns, values, begin, stop, x_columns, places, result):
+    """Add a multiple of a row to the one from `begin` to `stop` - 1, in the columns that that one has. `places` has the
+    place at which each column was seen last.
+    """
+    for k in range(first, end):
+        column = np.uint32(columns[k])
+        place = places[column]
+        if begin <= place < stop and x_columns[place] == column:
             result[place] += factor * values[k]
 
 
 @compile_inlined
-def add_row_of(j, factor, numbers, P_indptr, P_columns, P, x_indptr, x_columns, x, t, result):
+def add_row_of(j, factor, numbers, P_indptr, P_columns, P, x_indptr, x_columns, x, t, places, result):
     """Add a multiple of the row of point j to relaxed row t: of P, or of x if j is relaxed."""
     begin, stop = x_indptr[t], x_indptr[t + 1]
     number = np.int64(numbers[j]) if len(numbers) else np.int64(-1)
     if number >= 0:
-        add_row(factor, x_indptr[number], x_indptr[number + 1], x_columns, x, begin, stop, x_columns, result)
+        first, end = x_indptr[number], x_indptr[number + 1]
+        add_row(factor, first, end, x_columns, x, begin, stop, x_columns, places, result)
     else:
-        add_row(factor, P_indptr[j], P_indptr[j + 1], P_columns, P, begin, stop, x_columns, result)
+        add_row(factor, P_indptr[j], P_indptr[j + 1], P_columns, P, begin, stop, x_columns, places, result)
 
 
-@KERNELS.per_item_driver
-def relax(entries, indptr, indices, values, rows, owners, relaxed, numbers, P_indptr, P_columns, P, *of_x):
-    """A step of Jacobi's method. In the first one no point is relaxed yet: all rows are from P."""
-    relax_rows(0, len(rows), indptr, indices, values, rows, numbers, P_indptr, P_columns, P, *of_x)
-
-
-@compile_loop
-def relax_rows(
-    first, end, indptr, indices, values, rows, numbers, P_indptr, P_columns, P, x_indptr, x_columns, x, result
+@KERNELS.in_parts(PARTS)
+def relax(
+    first_part,
+    end_part,
+    entries,
+    indptr,
+    indices,
+    values,
+    rows,
+    owners,
+    relaxed,
+    numbers,
+    P_indptr,
+    P_columns,
+    P,
+    x_indptr,
+    x_columns,
+    x,
+    result,
+    places_of_parts,
 ):
-    """The rows of `relax`."""
-    for t in range(first, end):
-        i, size = np.int64(rows[t]), x.real.dtype.type(0)
-        result[x_indptr[t] : x_indptr[t + 1]] = 0
-        for k in range(indptr[i], indptr[i + 1]):
-            size += abs(values[k])
-            j, a = np.int64(indices[k]), values[k]
-            add_row_of(j, a, numbers, P_indptr, P_columns, P, x_indptr, x_columns, x, t, result)
-        for e in range(x_indptr[t], x_indptr[t + 1]):
-            result[e] *= -(x.real.dtype.type(OMEGA) / size)
-        one = x.dtype.type(1)
-        add_row_of(i, one, numbers, P_indptr, P_columns, P, x_indptr, x_columns, x, t, result)
+    """A step of Jacobi's method. In the first one no point is relaxed yet: all rows are from P."""
+    count = len(places_of_parts) // PARTS
+    for part in range(first_part, end_part):
+        places = places_of_parts[part * count : (part + 1) * count]
+        for t in range(part * len(rows) // PARTS, (part + 1) * len(rows) // PARTS):
+            i, size = np.int64(rows[t]), x.real.dtype.type(0)
+            for e in range(x_indptr[t], x_indptr[t + 1]):
+                result[e], places[x_columns[e]] = 0, e
+            for k in range(indptr[i], indptr[i + 1]):
+                size += abs(values[k])
+                j, a = np.int64(indices[k]), values[k]
+                add_row_of(j, a, numbers, P_indptr, P_columns, P, x_indptr, x_columns, x, t, places, result)
+            for e in range(x_indptr[t], x_indptr[t + 1]):
+                result[e] *= -(x.real.dtype.type(OMEGA) / size)
+            one = x.dtype.type(1)
+            add_row_of(i, one, numbers, P_indptr, P_columns, P, x_indptr, x_columns, x, t, places, result)

@@ -77,35 +77,36 @@ def fit_tentative(labels: Any, count: int, B: Any, block_size: int, backend: Bac
 
 
 @compile_row
-def orthogonalize(members, b, k, tiny, B, Q, R, any_vanished):
-    """Modified Gram-Schmidt, twice, on the rows of one aggregate; R is its upper triangle."""
+def orthogonalize(a, offsets, members, b, k, tiny, B, Q, R, any_vanished):
+    """Modified Gram-Schmidt, twice, on the rows of aggregate a."""
+    first, end, own = offsets[a], offsets[a + 1], a * k * k
     for c in range(k):
         before = after = 0.0
-        for node in members:
-            for i in range(node * b, (node + 1) * b):
+        for m in range(first, end):
+            for i in range(members[m] * b, (members[m] + 1) * b):
                 Q[i * k + c] = B[i * k + c]
                 before += abs(Q[i * k + c]) ** 2
         for _ in range(2):
             for d in range(c):
                 product = Q.dtype.type(0)
-                for node in members:
-                    for i in range(node * b, (node + 1) * b):
+                for m in range(first, end):
+                    for i in range(members[m] * b, (members[m] + 1) * b):
                         product += np.conj(Q[i * k + d]) * Q[i * k + c]
-                for node in members:
-                    for i in range(node * b, (node + 1) * b):
+                for m in range(first, end):
+                    for i in range(members[m] * b, (members[m] + 1) * b):
                         Q[i * k + c] -= product * Q[i * k + d]
-                R[d * k + c] += product
-        for node in members:
-            for i in range(node * b, (node + 1) * b):
+                R[own + d * k + c] += product
+        for m in range(first, end):
+            for i in range(members[m] * b, (members[m] + 1) * b):
                 after += abs(Q[i * k + c]) ** 2
         norm = np.sqrt(after)
         vanished = not norm > tiny * np.sqrt(before)
-        R[c * k + c] = 0 if vanished else norm
+        R[own + c * k + c] = 0 if vanished else norm
         if vanished:
             any_vanished[0] = 1
         factor = Q.real.dtype.type(0 if vanished else 1 / norm)
-        for node in members:
-            for i in range(node * b, (node + 1) * b):
+        for m in range(first, end):
+            for i in range(members[m] * b, (members[m] + 1) * b):
                 Q[i * k + c] *= factor
 
 
@@ -116,6 +117,4 @@ def fit_candidates(first, end, offsets, members, b, k, tiny, B, Q, R, any_vanish
     A candidate that depends on those before it is left out: its column, and its diagonal entry of R, are zero.
     """
     for a in range(first, end):
-        orthogonalize(
-            members[offsets[a] : offsets[a + 1]], b, k, tiny, B, Q, R[a * k * k : (a + 1) * k * k], any_vanished
-        )
+        orthogonalize(a, offsets, members, b, k, tiny, B, Q, R, any_vanished)
