@@ -52,6 +52,8 @@ HIERARCHY = """
     multigrid.filtered OFFSET VALUE=SINGLE LANES=4,8,16,32
     multigrid.interpolation OFFSET VALUE LANES=4,8,16,32 UNKNOWNS=1 CANDIDATES=1
     multigrid.galerkin OFFSET VALUE LANES=4,8,16,32,256 UNKNOWNS=1 CANDIDATES=1
+    multigrid.elimination OFFSET VALUE LANES=1
+    multigrid.lonely OFFSET VALUE LANES=4,8,16,32
     multigrid.units VALUE STORED=SINGLE
     multigrid.polynomial OFFSET VALUE STORED=SINGLE LANES=1,2,4
     multigrid.polynomial OFFSET VALUE=SINGLE STORED=SINGLE LANES=1,2,4,8,16,32

@@ -1,12 +1,13 @@
-// Points that are eliminated, a thread per point; see elimination.py.
+// Points that are eliminated, a team of LANES threads per row; see elimination.py.
 
-#include "cuda/grid.cuh"
 #include "cuda/hash.cuh"
+#include "cuda/numbers.cuh"
+#include "multigrid/team.cuh"
 
 extern "C" __global__ void find_chains(long long n, const OFFSET* indptr, const int* indices, const int* degrees,
                                        int* states) {
-    long long i = thread_id();
-    if (i >= n) return;
+    long long i = thread_id() / LANES;
+    if (i >= n || team_lane() > 0) return;
     bool goes = degrees[i] <= MOST_NEIGHBORS;
     uint32 mine = mix((uint32)i, 0);
     for (OFFSET k = goes ? indptr[i] : indptr[i + 1]; k < indptr[i + 1]; ++k) {
@@ -15,4 +16,63 @@ extern "C" __global__ void find_chains(long long n, const OFFSET* indptr, const 
         goes &= degrees[i] < degrees[j] || (degrees[i] == degrees[j] && mine < mix((uint32)j, 0));
     }
     states[i] = goes ? FINE : COARSE;
+}
+
+// Visit the entries of row i that are in its row of R if the point is left, and of P if it is not: `visit(place, k)`
+// with the place in that row. Returns how many they are.
+template <typename Visit>
+__device__ __forceinline__ int visit_transfer(long long i, const OFFSET* indptr, const int* indices, const int* numbers,
+                                              Visit visit) {
+    bool is_left = numbers[i] >= 0;
+    int count = 0;
+    for (OFFSET first = indptr[i]; first < indptr[i + 1]; first += LANES) {
+        OFFSET k = first + team_lane();
+        bool is_in = k < indptr[i + 1] && (is_left ? indices[k] == i || numbers[indices[k]] < 0 : indices[k] != i);
+        uint32 all = __ballot_sync(team_mask(), is_in) & team_mask();
+        if (is_in) visit(count + __popc(all & (1u << lane_id()) - 1), k);
+        count += __popc(all);
+    }
+    return count;
+}
+
+extern "C" __global__ void count_rows(long long n, const OFFSET* indptr, const int* indices, const int* numbers,
+                                      long long* P_counts, long long* R_counts, long long* left_counts) {
+    long long i = thread_id() / LANES;
+    if (i >= n) return;
+    int number = numbers[i], count = visit_transfer(i, indptr, indices, numbers, [](int, OFFSET) {});
+    if (team_lane() > 0) return;
+    P_counts[i] = number < 0 ? count : 1;
+    if (number >= 0) R_counts[number] = count, left_counts[number] = indptr[i + 1] - indptr[i];
+}
+
+extern "C" __global__ void list_rows(long long n, const OFFSET* indptr, const int* indices, const int* numbers,
+                                     const long long* P_indptr, int* P_columns, const long long* R_indptr,
+                                     int* R_columns, const long long* left_indptr, int* left_columns) {
+    long long i = thread_id() / LANES;
+    if (i >= n) return;
+    int number = numbers[i];
+    int* row = number < 0 ? P_columns + P_indptr[i] : R_columns + R_indptr[number];
+    visit_transfer(i, indptr, indices, numbers,
+                   [&](int place, OFFSET k) { row[place] = number < 0 ? numbers[indices[k]] : indices[k]; });
+    if (number < 0) return;
+    if (team_lane() == 0) P_columns[P_indptr[i]] = number;
+    for (OFFSET k = indptr[i] + team_lane(); k < indptr[i + 1]; k += LANES)
+        left_columns[left_indptr[number] + (k - indptr[i])] = indices[k];
+}
+
+extern "C" __global__ void fill_rows(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
+                                     const VALUE* diagonal, const int* numbers, const long long* P_indptr, VALUE* P,
+                                     const long long* R_indptr, VALUE* R, const OFFSET* left_indptr, VALUE* left) {
+    long long i = thread_id() / LANES;
+    if (i >= n) return;
+    int number = numbers[i];
+    VALUE* row = number < 0 ? P + P_indptr[i] : R + R_indptr[number];
+    visit_transfer(i, indptr, indices, numbers, [&](int place, OFFSET k) {
+        int j = indices[k];
+        row[place] = j == i ? VALUE(1) : VALUE(0) - values[k] / diagonal[number < 0 ? (int)i : j];
+    });
+    if (number < 0) return;
+    if (team_lane() == 0) P[P_indptr[i]] = VALUE(1);
+    for (OFFSET k = indptr[i] + team_lane(); k < indptr[i + 1]; k += LANES)
+        left[left_indptr[number] + (k - indptr[i])] = values[k];
 }

@@ -18,14 +18,15 @@ import numpy as np
 from mcprecond.backends import KernelSet
 from mcprecond.backends.hashing import mix
 from mcprecond.linalg.diagonal import Diagonal
-from mcprecond.matrix import AdmittedMatrix, rows_of
-from mcprecond.multigrid.extended import ExtendedInterpolation
-from mcprecond.multigrid.galerkin import Galerkin
+from mcprecond.matrix import AdmittedMatrix
+from mcprecond.multigrid.galerkin import Product, multiply
 from mcprecond.multigrid.hierarchy import Level
+from mcprecond.multigrid.interpolation import Interpolation
+from mcprecond.multigrid.patterns import longest_rows, matrix_of_blocks, product_pattern
 from mcprecond.multigrid.smoothers import Smoother
-from mcprecond.multigrid.splitting import COARSE, FINE, INTERPOLATES
+from mcprecond.multigrid.splitting import COARSE, FINE, lanes_of
 
-KERNELS = KernelSet(__file__, "OFFSET")
+KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
 MOST_NEIGHBORS = 2
 CUDA_CONSTANTS = {"MOST_NEIGHBORS": MOST_NEIGHBORS, "COARSE": COARSE, "FINE": FINE}
@@ -63,22 +64,95 @@ class ExactPoints(Smoother):
     after = residual = before  # type: ignore[assignment]
 
 
+class ExactInterpolation(Interpolation):
+    """P = [-inv(D_F) A_FC; I], and R = P^H.
+
+    Since (A P)_F is zero, the coarse matrix R A P has the rows of A P in C. So only these rows of A are multiplied.
+
+    Parameters
+    ----------
+    A : AdmittedMatrix
+        Canonical, with values and a diagonal.
+    is_fine : array of bool, shape (n,)
+        Whether each point is eliminated: no two neighbors are.
+    count : int
+        How many points are left.
+
+    Attributes
+    ----------
+    AP_pattern : pattern
+        Of the rows of A P in C.
+    R : sparse matrix
+        Later values go into the same arrays.
+    """
+
+    b = k = 1
+    empty = None
+    longest_row = MOST_NEIGHBORS
+
+    def __init__(self, A: AdmittedMatrix, is_fine: Any, count: int) -> None:
+        backend, xp, n = A.backend, A.backend.xp, A.shape[0]
+        self.count = count
+        #: The number of each point that is left; -1 for others.
+        self.numbers = xp.where(is_fine, np.int32(-1), xp.cumsum(~is_fine, dtype=np.int32) - 1)
+        counts = xp.zeros((3, n + 1), np.int64)
+        pattern = A.indptr, A.indices, self.numbers
+        self._kernels(A).count_rows(n, *pattern, *(of_rows[1:] for of_rows in counts))
+        of_P, of_R, of_left = offsets = xp.cumsum(counts, axis=1)
+        in_P, in_R, in_left = (xp.empty(int(entries), np.int32) for entries in backend.to_host(offsets[:, -1]))
+        self.pattern, self.R_pattern = (of_P, in_P), (of_R[: count + 1], in_R)
+        self._kernels(A).list_rows(n, *pattern, *self.pattern, *self.R_pattern, of_left, in_left)
+        #: The pattern of the rows of A in C, and their values.
+        self.rows_left = of_left[: count + 1].astype(A.indptr.dtype), in_left
+        self.left = xp.empty(len(in_left), A.dtype)
+        self.AP_pattern = product_pattern(self.rows_left, self.pattern, count, backend)
+        self.csr = matrix_of_blocks(self.pattern, 1, 1, count, A.dtype, backend)
+        self.R = matrix_of_blocks(self.R_pattern, 1, 1, n, A.dtype, backend)
+        self.update(A)
+
+    def _kernels(self, A: AdmittedMatrix) -> Any:
+        return A.backend.kernels(KERNELS, OFFSET=A.indptr.dtype, VALUE=A.dtype, LANES=lanes_of(A))
+
+    def update(self, A: AdmittedMatrix) -> None:
+        matrix, offsets = (A.indptr, A.indices, A.data, A.diagonal(), self.numbers), self.rows_left[0]
+        of_P, of_R = self.pattern[0], self.R_pattern[0]
+        self._kernels(A).fill_rows(A.shape[0], *matrix, of_P, self.csr.data, of_R, self.R.data, offsets, self.left)
+
+
+class SchurComplement(Product):
+    """R and the coarse matrix, the Schur complement, of a level with eliminated points."""
+
+    def __init__(self, A: AdmittedMatrix, P: ExactInterpolation) -> None:
+        self.P, self.R = P, P.R
+        coarse = matrix_of_blocks(P.AP_pattern, 1, 1, P.count, A.dtype, A.backend)
+        self.longest_row, of_coarse = longest_rows(A.backend, P.R_pattern[0], P.AP_pattern[0])
+        self.coarse = AdmittedMatrix.computed(coarse, A.backend, of_coarse, is_symmetric=A.is_symmetric)
+
+    def update(self, A: AdmittedMatrix) -> None:
+        P = self.P
+        assert isinstance(P, ExactInterpolation)
+        multiply((*P.rows_left, P.left), P, self.coarse.data, A.backend)
+
+
 def eliminate(level: Level, A: AdmittedMatrix) -> Any:
     """Eliminate points of a canonical matrix with a diagonal, if that pays: A -> F -> P -> pattern of the Schur
     complement. Return whether each point is left, or None if all are.
     """
-    backend, xp, n = A.backend, A.backend.xp, A.shape[0]
-    states = xp.empty(n, np.int32)
-    run = backend.kernels(KERNELS, OFFSET=A.indptr.dtype)
+    n = A.shape[0]
+    states = A.backend.xp.empty(n, np.int32)
+    run = A.backend.kernels(KERNELS, OFFSET=A.indptr.dtype, VALUE=A.dtype, LANES=1)
     run.find_chains(n, A.indptr, A.indices, A.degrees, states)
     is_fine = states == FINE
-    if not LEAST_SHARE * n <= int(is_fine.sum()) < n:
+    gone = int(is_fine.sum())
+    if not LEAST_SHARE * n <= gone < n:
         return None
-    off_diagonal = rows_of(A.indptr, A.indices, xp) != A.indices
-    P = ExtendedInterpolation(A, (off_diagonal * INTERPOLATES).astype(np.uint8), states)
-    level.interpolation, level.galerkin = P, Galerkin(A, P)
+    P = ExactInterpolation(A, is_fine, n - gone)
+    level.interpolation, level.galerkin = P, SchurComplement(A, P)
     level.smoother = ExactPoints(A, is_fine, level.dtype)
     return ~is_fine
+
+
+# On the CPU.
 
 
 @KERNELS.per_item
@@ -94,3 +168,60 @@ def find_chains(first, end, indptr, indices, degrees, states):
                     theirs = mix(j, 0)
                     goes &= degrees[i] < degrees[j] or (degrees[i] == degrees[j] and mine < theirs)
         states[i] = FINE if goes else COARSE
+
+
+@KERNELS.per_item
+def count_rows(first, end, indptr, indices, numbers, P_counts, R_counts, left_counts):
+    """How many entries the rows of P, R and A_C have."""
+    for i in range(first, end):
+        length, number = indptr[i + 1] - indptr[i], numbers[i]
+        P_counts[i] = length - 1 if number < 0 else 1
+        if number >= 0:
+            left_counts[number] = length
+            for k in range(indptr[i], indptr[i + 1]):
+                R_counts[number] += indices[k] == i or numbers[indices[k]] < 0
+
+
+@KERNELS.per_item
+def list_rows(
+    first, end, indptr, indices, numbers, P_indptr, P_columns, R_indptr, R_columns, left_indptr, left_columns
+):
+    """Their columns."""
+    for i in range(first, end):
+        number = numbers[i]
+        place = P_indptr[i]
+        if number < 0:
+            for k in range(indptr[i], indptr[i + 1]):
+                if indices[k] != i:
+                    P_columns[place] = numbers[indices[k]]
+                    place += 1
+            continue
+        P_columns[place] = number
+        place, shift = R_indptr[number], left_indptr[number] - indptr[i]
+        for k in range(indptr[i], indptr[i + 1]):
+            left_columns[shift + k] = indices[k]
+            if indices[k] == i or numbers[indices[k]] < 0:
+                R_columns[place] = indices[k]
+                place += 1
+
+
+@KERNELS.per_item
+def fill_rows(first, end, indptr, indices, values, diagonal, numbers, P_indptr, P, R_indptr, R, left_indptr, left):
+    """Their values."""
+    for i in range(first, end):
+        number = numbers[i]
+        place = P_indptr[i]
+        if number < 0:
+            for k in range(indptr[i], indptr[i + 1]):
+                if indices[k] != i:
+                    P[place] = -values[k] / diagonal[i]
+                    place += 1
+            continue
+        P[place] = 1
+        place, shift = R_indptr[number], left_indptr[number] - indptr[i]
+        for k in range(indptr[i], indptr[i + 1]):
+            j = np.uint32(indices[k])
+            left[shift + k] = values[k]
+            if j == i or numbers[j] < 0:
+                R[place] = 1 if j == i else -values[k] / diagonal[j]
+                place += 1

@@ -5,17 +5,19 @@ It adds up in a fixed order, so that equal matrices have equal coarse matrices, 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_inlined
+from mcprecond.backends import Backend, KernelSet, compile_inlined
 from mcprecond.backends.cuda_source import BLOCK, WARP
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix, rows_of
 from mcprecond.multigrid.interpolation import Interpolation
 from mcprecond.multigrid.patterns import (
     PARTS,
+    Pattern,
     begin_of,
     longest_rows,
     matrix_of_blocks,
@@ -32,23 +34,38 @@ LEAST_SHARING, NUMBER_BYTES, TABLE_PER_THREAD = 16, 96, 8
 CUDA_CONSTANTS = {"LEAST_SHARING": LEAST_SHARING, "NUMBER_BYTES": NUMBER_BYTES, "TABLE_PER_THREAD": TABLE_PER_THREAD}
 
 
-class Galerkin:
-    """R and the coarse matrix of a level.
-
-    Parameters
-    ----------
-    nodes : AdmittedMatrix
-        With the pattern of the nodes of A; A itself where a node has one unknown.
-    P : Interpolation
+class Product(ABC):
+    """R and the coarse matrix of a level: patterns once, values by updates.
 
     Attributes
     ----------
+    P : Interpolation
     R : sparse matrix
         P^H. Later values go into the same arrays.
     coarse : AdmittedMatrix
         R A P, likewise.
     longest_row : int
         The length of the longest row of R.
+    """
+
+    P: Interpolation
+    R: Any
+    coarse: AdmittedMatrix
+    longest_row: int
+
+    @abstractmethod
+    def update(self, A: AdmittedMatrix) -> None:
+        """R and A_c for the values that A and P have now. Launches kernels only."""
+
+
+class Galerkin(Product):
+    """The same by two products.
+
+    Parameters
+    ----------
+    nodes : AdmittedMatrix
+        With the pattern of the nodes of A; A itself where a node has one unknown.
+    P : Interpolation
     """
 
     def __init__(self, nodes: AdmittedMatrix, P: Interpolation) -> None:
@@ -64,21 +81,14 @@ class Galerkin:
         self.coarse = AdmittedMatrix.computed(coarse, backend, of_coarse * k, is_symmetric=nodes.is_symmetric)
 
     def update(self, A: AdmittedMatrix) -> None:
-        """R and A_c for the values that A and P have now. A coarse unknown that stands for nothing gets a one on the
-        diagonal. Launches kernels only.
-        """
-        P, backend, n, b, k, count = self.P, A.backend, A.shape[0], self.P.b, self.P.k, self.P.count
-        per_P, per_AP, per_coarse = (
-            len(columns) / max(len(indptr) - 1, 1) for indptr, columns in (P.pattern, P.AP_pattern, self.pattern)
-        )
+        """See `Product`. A coarse unknown that stands for nothing gets a one on the diagonal."""
+        P, backend, b, k, count = self.P, A.backend, self.P.b, self.P.k, self.P.count
+        per_P, per_AP, per_coarse = (row_of(pattern) for pattern in (P.pattern, P.AP_pattern, self.pattern))
         macros = {"OFFSET": A.indptr.dtype, "VALUE": A.dtype, "UNKNOWNS": b, "CANDIDATES": k}
         run = backend.kernels(KERNELS, **macros, LANES=lanes_for(2 * k * per_P))
         run.take_adjoint(len(self.places), b, k, *self.R_pattern, self.places, *P.pattern, P.csr.data, self.R.data)
         AP = backend.xp.empty(len(P.AP_pattern[1]) * b * k, A.dtype)
-        lanes = lanes_that_hold(per_AP, k, A.dtype, lanes_for(2 * k * per_P))
-        run = backend.kernels(KERNELS, **macros, LANES=min(lanes, WARP))
-        values = A.indptr, A.indices, A.data
-        run.multiply_rows(n, b, k, count, *values, *P.pattern, P.csr.data, *P.AP_pattern, AP)
+        multiply((A.indptr, A.indices, A.data), P, AP, backend)
         lanes = lanes_that_hold(per_coarse, k, A.dtype, lanes_for(2 * k * per_AP))
         if count * k * lanes < WARP * backend.resident_warps // 8:  # few rows, to which many are added
             lanes = BLOCK
@@ -87,6 +97,19 @@ class Galerkin:
         run.restrict_rows(count * k, b, k, count, *self.R_pattern, self.R.data, *product)
         if P.empty is not None:
             self.coarse.data[diagonal_places(self.coarse.csr, P.empty, backend.xp)] = 1
+
+
+def multiply(rows: tuple[Any, Any, Any], P: Interpolation, AP: Any, backend: Backend) -> None:
+    """Put A P, or some rows of it, into AP, for these rows of A: row offsets, columns and values."""
+    b, k, macros = P.b, P.k, {"OFFSET": rows[0].dtype, "VALUE": AP.dtype, "UNKNOWNS": P.b, "CANDIDATES": P.k}
+    lanes = lanes_that_hold(row_of(P.AP_pattern), k, AP.dtype, lanes_for(2 * k * row_of(P.pattern)))
+    run = backend.kernels(KERNELS, **macros, LANES=min(lanes, WARP))
+    run.multiply_rows(len(rows[0]) - 1, b, k, P.count, *rows, *P.pattern, P.csr.data, *P.AP_pattern, AP)
+
+
+def row_of(pattern: Pattern) -> float:
+    """The average length of a row."""
+    return len(pattern[1]) / max(len(pattern[0]) - 1, 1)
 
 
 def lanes_that_hold(columns: float, width: int, dtype: Any, least: int) -> int:

@@ -19,7 +19,7 @@ from mcprecond.linalg.powers import exponent_of, times_power
 from mcprecond.linalg.vectors import KERNELS
 from mcprecond.matrix import diagonal_of
 from mcprecond.multigrid.acceleration import accelerate
-from mcprecond.multigrid.galerkin import Galerkin
+from mcprecond.multigrid.galerkin import Product
 from mcprecond.multigrid.interpolation import Interpolation
 from mcprecond.multigrid.smoothers import Smoother
 from mcprecond.multigrid.strength import Connections
@@ -62,7 +62,7 @@ class Level:
         The aggregates and the tentative prolongator.
     interpolation : Interpolation, or None
         Computes P.
-    galerkin : Galerkin, or None
+    galerkin : Product, or None
         Computes R and the matrix of the next coarser level.
     remark : str
         Why there is no coarser level, if it is not for the size of this one.
@@ -80,7 +80,7 @@ class Level:
     C: Connections | None = None
     T: Tentative | None = None
     interpolation: Interpolation | None = None
-    galerkin: Galerkin | None = None
+    galerkin: Product | None = None
     remark: str = ""
 
     @property

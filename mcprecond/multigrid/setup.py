@@ -16,7 +16,7 @@ from mcprecond.backends import Backend
 from mcprecond.linalg.dense import Dense
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.aggregation import aggregates
-from mcprecond.multigrid.elimination import ExactPoints, eliminate
+from mcprecond.multigrid.elimination import ExactInterpolation, ExactPoints, eliminate
 from mcprecond.multigrid.extended import MOST, ExtendedInterpolation
 from mcprecond.multigrid.galerkin import Galerkin
 from mcprecond.multigrid.hierarchy import MOST_DENSE, Level, naming_level
@@ -220,7 +220,7 @@ def update_levels(levels: list[Level], coarse: Dense | None, first: AdmittedMatr
 def update_candidates(levels: list[Level], B: Any, block_size: int, backend: Backend) -> None:
     """Take other candidates, as those of A in another scaling; the values of P follow by `update_levels`."""
     for level in levels:
-        if isinstance(level.interpolation, ExtendedInterpolation):  # of a level with eliminated points
+        if isinstance(level.interpolation, ExactInterpolation):
             B = B[level.interpolation.numbers >= 0]
         elif isinstance(level.interpolation, SmoothedInterpolation) and level.T is not None:
             level.T = fit_tentative(level.T.labels, level.T.count, B, block_size, backend)

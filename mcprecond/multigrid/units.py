@@ -31,9 +31,10 @@ MOST_CONTRAST = 1e6
 SMALL_SUM = 0.1
 #: A diagonal counts as even up to this ratio of its largest entry to the smallest one.
 MOST_EVEN = 4
-#: Few rows are less than this share, and most rows more than that one. So many steps of Jacobi's method lie between,
-#: with this damping factor; a step leaves at least this share of a number.
-FEW_ROWS, MOST_ROWS, STEPS, DAMPING, LEAST_LEFT = 0.75, 0.9, 20, 2 / 3, 1e-3
+#: Few rows are less than this share, and most rows more than that one.
+FEW_ROWS, MOST_ROWS = 0.75, 0.9
+#: Steps of Jacobi's method for the scales, and its damping factor. At least this share of a scale is left.
+STEPS, DAMPING, LEAST_LEFT = 20, 2 / 3, 1e-6
 NOT_DEFINITE = "so A is not positive definite; use ILU0 with gmres or bicgstab"
 
 
@@ -64,12 +65,12 @@ def relaxed_roots(matrix: AdmittedMatrix) -> Any:
     Where both units and coefficients differ, the diagonal tells neither of them. But A x is small for the vector x that
     is constant in equal units, and Jacobi's steps reduce its local errors in a few rows around each.
     """
-    A, x, xp = product_with(matrix), inverse_roots(matrix), matrix.backend.xp
+    A, roots, xp = product_with(matrix), inverse_roots(matrix), matrix.backend.xp
     diagonal = matrix.diagonal().real.astype(np.float64)
-    x /= x.max()
+    x = roots = roots / roots.max()
     with np.errstate(all="ignore"):
         for _ in range(STEPS):
-            x = xp.maximum(x - DAMPING * A.times(x.astype(matrix.dtype)).real / diagonal, LEAST_LEFT * x)
+            x = xp.maximum(x - DAMPING * A.times(x.astype(matrix.dtype)).real / diagonal, LEAST_LEFT * roots)
     return x
 
 
