@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet
+from mcprecond.backends import KernelSet, compile_inlined
 from mcprecond.backends.hashing import mix
 from mcprecond.linalg.diagonal import Diagonal
 from mcprecond.matrix import AdmittedMatrix
@@ -170,16 +170,23 @@ def find_chains(first, end, indptr, indices, degrees, states):
         states[i] = FINE if goes else COARSE
 
 
+@compile_inlined
+def is_in_transfer(i, j, numbers):
+    """Whether the entry of row i in column j is in row i of R if the point is left, and of P if it is not."""
+    return i == j or numbers[j] < 0 if numbers[i] >= 0 else i != j
+
+
 @KERNELS.per_item
 def count_rows(first, end, indptr, indices, numbers, P_counts, R_counts, left_counts):
     """How many entries the rows of P, R and A_C have."""
     for i in range(first, end):
-        length, number = indptr[i + 1] - indptr[i], numbers[i]
-        P_counts[i] = length - 1 if number < 0 else 1
-        if number >= 0:
-            left_counts[number] = length
-            for k in range(indptr[i], indptr[i + 1]):
-                R_counts[number] += indices[k] == i or numbers[indices[k]] < 0
+        count = 0
+        for k in range(indptr[i], indptr[i + 1]):
+            count += is_in_transfer(i, indices[k], numbers)
+        if numbers[i] < 0:
+            P_counts[i] = count
+        else:
+            P_counts[i], R_counts[numbers[i]], left_counts[numbers[i]] = 1, count, indptr[i + 1] - indptr[i]
 
 
 @KERNELS.per_item
@@ -188,40 +195,36 @@ def list_rows(
 ):
     """Their columns."""
     for i in range(first, end):
-        number = numbers[i]
-        place = P_indptr[i]
-        if number < 0:
-            for k in range(indptr[i], indptr[i + 1]):
-                if indices[k] != i:
-                    P_columns[place] = numbers[indices[k]]
-                    place += 1
-            continue
-        P_columns[place] = number
-        place, shift = R_indptr[number], left_indptr[number] - indptr[i]
+        number, place = numbers[i], P_indptr[i]
+        if number >= 0:
+            P_columns[place], place = number, R_indptr[number]
         for k in range(indptr[i], indptr[i + 1]):
-            left_columns[shift + k] = indices[k]
-            if indices[k] == i or numbers[indices[k]] < 0:
-                R_columns[place] = indices[k]
+            j = np.uint32(indices[k])
+            if number >= 0:
+                left_columns[left_indptr[number] + (k - indptr[i])] = j
+            if is_in_transfer(i, j, numbers):
+                if number < 0:
+                    P_columns[place] = numbers[j]
+                else:
+                    R_columns[place] = j
                 place += 1
 
 
 @KERNELS.per_item
 def fill_rows(first, end, indptr, indices, values, diagonal, numbers, P_indptr, P, R_indptr, R, left_indptr, left):
     """Their values."""
+    one = P.dtype.type(1)
     for i in range(first, end):
-        number = numbers[i]
-        place = P_indptr[i]
-        if number < 0:
-            for k in range(indptr[i], indptr[i + 1]):
-                if indices[k] != i:
-                    P[place] = -values[k] / diagonal[i]
-                    place += 1
-            continue
-        P[place] = 1
-        place, shift = R_indptr[number], left_indptr[number] - indptr[i]
+        number, place = numbers[i], P_indptr[i]
+        if number >= 0:
+            P[place], place = one, R_indptr[number]
         for k in range(indptr[i], indptr[i + 1]):
             j = np.uint32(indices[k])
-            left[shift + k] = values[k]
-            if j == i or numbers[j] < 0:
-                R[place] = 1 if j == i else -values[k] / diagonal[j]
+            if number >= 0:
+                left[left_indptr[number] + (k - indptr[i])] = values[k]
+            if is_in_transfer(i, j, numbers):
+                if number < 0:
+                    P[place] = -values[k] / diagonal[i]
+                else:
+                    R[place] = one if i == j else -values[k] / diagonal[j]
                 place += 1
