@@ -15,6 +15,7 @@ SHARES = {
     "pcg": 4,
     "threads": 2,
     "update": 2,
+    "multigrid": 2,
     "door": 3,
     "messages": 1,
     "pivots": 2,

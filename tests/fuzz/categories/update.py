@@ -113,8 +113,7 @@ def not_finite(t: Trial, A: Any) -> Any:
 
 
 def other_dtype(t: Trial, A: Any) -> Any:
-    names = [name for name in FLOATS if name != A.dtype.name] + ([] if t.device.is_gpu else ["int64"])
-    name, other = t.one_of(*names), A.copy()
+    name, other = t.one_of(*(name for name in FLOATS if name != A.dtype.name)), A.copy()
     other.data = (A.data if name.startswith("complex") else A.data.real).astype(name)
     return other
 
