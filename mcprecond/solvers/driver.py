@@ -294,6 +294,9 @@ def is_less_in_units_of_diagonal(iteration: Iteration, x: Any, norm: float, othe
     if not (iteration.is_symmetric and isinstance(A, Csr)):
         return False
     with np.errstate(all="ignore"):
+        # In the units of the solve, where products with A do not overflow.
+        x, other, b = (times_power(v, iteration.shift, xp) for v in (x, other, b))
+        norm = power_times(norm, iteration.shift)
         if not norm <= ROUNDING * float(np.finfo(iteration.dtype).eps) * norm_of(A.sizes_of(x), iteration.backend):
             return False
         diagonal = A.diagonal_magnitudes()

@@ -25,7 +25,8 @@ from mcprecond import (
 from mcprecond.problems import graphs
 from mcprecond.storage import NodeBlocks
 
-NO_NUMBER = ("1", None, [1.0], 1j, np.complex128(1), {}, np.ones(2), float("nan"))
+NO_TOLERANCE = ("1", [1.0], 1j, np.complex128(1), {}, np.ones(2), float("nan"))  # None stands for 0
+NO_NUMBER = (*NO_TOLERANCE, None)
 NO_COUNT = ("1", 1.5, [1], 1j, {}, np.ones(2), float("nan"), -1)
 NO_NAME = (3, 1.5, ["eb"], ("eb",), {}, b"eb", "sideways", object())
 NO_BOOL = ("no", "yes", "x", 2.5, [True], {}, np.ones(2), "False")
@@ -98,7 +99,7 @@ def table(t: Trial) -> dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, 
             lambda **k: pcg(A, ones, **k),
             {
                 "rtol": (*NO_NUMBER, "x", -1.0),
-                "atol": (*NO_NUMBER, "x", -1.0),
+                "atol": (*NO_TOLERANCE, "x", -1.0),
                 "maxiter": ("1", 1.5, [1], 1j, {}, -1),
                 "callback": (5, "x", [1], {}),
                 "form": (3, None, "x", ["plain"]),
@@ -108,7 +109,7 @@ def table(t: Trial) -> dict[str, tuple[Callable[..., Any], dict[str, tuple[Any, 
         ),
         "pcg with SGS": (
             lambda **k: pcg(A, ones, M=M, **k),
-            {"rtol": (*NO_NUMBER, "x"), "atol": (*NO_NUMBER, "x"), "callback": (5, "x"), "x0": ("x", 5, object())},
+            {"rtol": (*NO_NUMBER, "x"), "atol": (*NO_TOLERANCE, "x"), "callback": (5, "x"), "x0": ("x", 5, object())},
         ),
         "pcg, b": (lambda b: pcg(A, b), {"b": ("x", None, 5, {}, ["a"] * 16, object())}),
         "pcg, A": (lambda A: pcg(A, ones), {"A": ("x", None, 5, {}, [[1.0]], np.ones((16, 15)), object())}),
