@@ -122,6 +122,8 @@ class ExactInterpolation(Interpolation):
 class SchurComplement(Product):
     """R and the coarse matrix, the Schur complement, of a level with eliminated points."""
 
+    P: ExactInterpolation
+
     def __init__(self, A: AdmittedMatrix, P: ExactInterpolation) -> None:
         self.P, self.R = P, P.R
         coarse = matrix_of_blocks(P.AP_pattern, 1, 1, P.count, A.dtype, A.backend)
@@ -129,9 +131,7 @@ class SchurComplement(Product):
         self.coarse = AdmittedMatrix.computed(coarse, A.backend, of_coarse, is_symmetric=A.is_symmetric)
 
     def update(self, A: AdmittedMatrix) -> None:
-        P = self.P
-        assert isinstance(P, ExactInterpolation)
-        multiply((*P.rows_left, P.left), P, self.coarse.data, A.backend)
+        multiply((*self.P.rows_left, self.P.left), self.P, self.coarse.data, A.backend)
 
 
 def eliminate(level: Level, A: AdmittedMatrix) -> Any:
