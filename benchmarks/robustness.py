@@ -141,8 +141,13 @@ def random_jumps(n: int, decades: float) -> sp.csr_matrix:
 
 def two_units(n: int, ratio: float) -> sp.csr_matrix:
     """Five points, every other unknown of which has another unit."""
+    return in_two_units(problems.laplacian((n, n)), n, ratio)
+
+
+def in_two_units(A: sp.csr_matrix, n: int, ratio: float) -> sp.csr_matrix:
+    """A matrix of a grid, every other unknown of which gets another unit."""
     units = sp.diags_array(np.where(np.add.outer(np.arange(n), np.arange(n)).ravel() % 2, ratio, 1.0))
-    return sp.csr_matrix(units @ problems.laplacian((n, n)) @ units)
+    return sp.csr_matrix(units @ A @ units)
 
 
 def fourth_order(n: int, shift: float) -> sp.csr_matrix:
@@ -185,15 +190,10 @@ def stretched(n: int, growth: float = 1.06) -> sp.csr_matrix:
 
 
 def flat_bilinear(n: int, ratio: float) -> sp.csr_matrix:
-    """Nine points, of bilinear elements that are flat: their squared ratio of edges."""
-    stiffness, mass = of_intervals(n)
-    return sp.csr_matrix(sp.kron(stiffness, mass) + ratio * sp.kron(mass, stiffness))
-
-
-def of_intervals(n: int) -> tuple[sp.csr_matrix, sp.csr_matrix]:
-    """Stiffness and mass of linear elements on n + 1 intervals of length 1, fixed at both ends."""
+    """Bilinear elements that are flat: `ratio` is the square of the short edge over the long one."""
     stiffness = sp.diags_array([-1.0, 2.0, -1.0], offsets=[-1, 0, 1], shape=(n, n))
-    return sp.csr_matrix(stiffness), sp.csr_matrix(sp.eye_array(n) - stiffness / 6)
+    mass = sp.eye_array(n) - stiffness / 6
+    return sp.csr_matrix(sp.kron(stiffness, mass) + ratio * sp.kron(mass, stiffness))
 
 
 def quadratic_elements(n: int) -> sp.csr_matrix:
@@ -233,8 +233,7 @@ def time_step(n: int) -> sp.csr_matrix:
 
 def jumps_in_two_units(n: int, decades: float, ratio: float) -> sp.csr_matrix:
     """Random jumps, where every other unknown has another unit."""
-    units = sp.diags_array(np.where(np.add.outer(np.arange(n), np.arange(n)).ravel() % 2, ratio, 1.0))
-    return sp.csr_matrix(units @ random_jumps(n, decades) @ units)
+    return in_two_units(random_jumps(n, decades), n, ratio)
 
 
 def random_walker(n: int, labeled: int = 60) -> sp.csr_matrix:

@@ -38,8 +38,8 @@ from mcprecond.studies.whole_files import write_whole
 TESTS = Path(__file__).resolve().parent
 PACKAGE = TESTS.parent / "mcprecond"
 RECORD = TESTS / "gpu-record.json"
-#: A file here has the outcomes of a unit of tests. There is a folder for each hash of the sources and each way of
-#: launching.
+#: Holds the outcomes of the tests that have run so far, in one file for each unit of tests. The files are in folders by
+#: the hash of the sources and by the way of launching kernels.
 PROGRESS = TESTS / ".gpu-progress"
 FORMAT = 3  # of the record; before, hashes were also of imports and of what Numba compiles for the CPU
 WAYS = {"blocking": {"CUDA_LAUNCH_BLOCKING": "1"}, "free-running": {"CUDA_LAUNCH_BLOCKING": "0"}}

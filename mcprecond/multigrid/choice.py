@@ -3,8 +3,8 @@
 Smoothed aggregation has fewer entries on its levels, and needs few iterations where each connection is strong for both
 of its points or weak for both. Where coefficients jump, the strongest connection of a point may be weak for its
 neighbor. At a few flat triangles, errors are rough along positive entries. There classical multigrid needs fewer
-iterations. Where positive entries are everywhere, as in elements of higher order, it has nothing to relax, and its
-setup takes longer.
+iterations. Where most points have large positive entries, as with elements of higher order, it relaxes no rows of P,
+and its longer setup does not pay.
 """
 
 from __future__ import annotations
@@ -38,11 +38,12 @@ CUDA_CONSTANTS = {
 #: Classical multigrid is chosen if one of the two shares is above its limit. Both shares are about zero on meshes,
 #: anisotropic ones included, and on graphs without weights. They are far larger where coefficients jump.
 MOST_ONE_SIDED, MOST_LONELY = 0.05, 0.002
-#: It is chosen as well if points have large positive entries, as at flat triangles, but no more than this share does.
+#: It is chosen, too, if some points have large positive entries, as at flat triangles, but at most this share of them.
 MOST_FLAT = 0.1
-#: A graph has hubs if its longest row is more than HUB times the average one. Coarse levels become dense there, and
-#: setup takes as long as hundreds of products with A. The smoother alone is taken if CG with the diagonal reduces the
-#: residual in its first STEPS steps at a rate that would reach TOLERANCE in FEW steps.
+#: A graph has hubs if its longest row has more than HUB times as many entries as the average row. Coarse levels are
+#: dense on such graphs, and their setup takes as long as hundreds of products with A. The hierarchy has one level if CG
+#: with the diagonal converges fast: if STEPS steps reduce its residual at a rate at which FEW steps would reduce it by
+#: TOLERANCE.
 HUB, STEPS, FEW, TOLERANCE = 50, 20, 60, 1e-8
 
 
@@ -52,8 +53,8 @@ class Features(NamedTuple):
     Attributes
     ----------
     one_sided : float
-        The share of entries that are strong in their rows and weak beside both diagonal entries. Rows that their
-        diagonal entries dominate do not count.
+        The share of entries that are strong in their rows and weak beside both diagonal entries. Entries of rows
+        that are dominated by the diagonal are not counted.
     lonely : float
         The share of points without a strong connection by the diagonal, whose rows sum to about zero.
     stiff : float

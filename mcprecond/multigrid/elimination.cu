@@ -18,8 +18,9 @@ extern "C" __global__ void find_chains(long long n, const OFFSET* indptr, const 
     states[i] = goes ? FINE : COARSE;
 }
 
-// Visit the entries of row i that are in its row of R if the point is left, and of P if it is not: `visit(place, k)`
-// with the place in that row. Returns how many they are.
+// If point i stays, visit the entries of row i of A that row i of R is made of; if it is eliminated, the entries that
+// row i of P is made of. Calls `visit(place, k)` for the entry k of A and its place in that row of R or P. Returns the
+// number of entries.
 template <typename Visit>
 __device__ __forceinline__ int visit_transfer(long long i, const OFFSET* indptr, const int* indices, const int* numbers,
                                               Visit visit) {

@@ -67,14 +67,14 @@ class ExactPoints(Smoother):
 class ExactInterpolation(Interpolation):
     """P = [-inv(D_F) A_FC; I], and R = P^H.
 
-    Since (A P)_F is zero, the coarse matrix R A P has the rows of A P in C. So only these rows of A are multiplied.
+    Since (A P)_F is zero, the coarse matrix R A P consists of the rows of A P in C, and only these are computed.
 
     Parameters
     ----------
     A : AdmittedMatrix
         Canonical, with values and a diagonal.
     is_fine : array of bool, shape (n,)
-        Whether each point is eliminated: no two neighbors are.
+        Whether each point is eliminated. No two of them are neighbors.
     count : int
         How many points are left.
 
@@ -172,13 +172,13 @@ def find_chains(first, end, indptr, indices, degrees, states):
 
 @compile_inlined
 def is_in_transfer(i, j, numbers):
-    """Whether the entry of row i in column j is in row i of R if the point is left, and of P if it is not."""
+    """Whether row i of R, if point i stays, or row i of P, if it is eliminated, has an entry made of a_ij."""
     return i == j or numbers[j] < 0 if numbers[i] >= 0 else i != j
 
 
 @KERNELS.per_item
 def count_rows(first, end, indptr, indices, numbers, P_counts, R_counts, left_counts):
-    """How many entries the rows of P, R and A_C have."""
+    """Count the entries of the rows of P and R, and of the rows of A that stay."""
     for i in range(first, end):
         count = 0
         for k in range(indptr[i], indptr[i + 1]):
@@ -193,7 +193,7 @@ def count_rows(first, end, indptr, indices, numbers, P_counts, R_counts, left_co
 def list_rows(
     first, end, indptr, indices, numbers, P_indptr, P_columns, R_indptr, R_columns, left_indptr, left_columns
 ):
-    """Their columns."""
+    """List the columns of these entries."""
     for i in range(first, end):
         number, place = numbers[i], P_indptr[i]
         if number >= 0:
@@ -212,7 +212,7 @@ def list_rows(
 
 @KERNELS.per_item
 def fill_rows(first, end, indptr, indices, values, diagonal, numbers, P_indptr, P, R_indptr, R, left_indptr, left):
-    """Their values."""
+    """Compute the values of these entries."""
     one = P.dtype.type(1)
     for i in range(first, end):
         number, place = numbers[i], P_indptr[i]

@@ -55,11 +55,11 @@ class Product(ABC):
 
     @abstractmethod
     def update(self, A: AdmittedMatrix) -> None:
-        """R and A_c for the values that A and P have now. Launches kernels only."""
+        """Compute R and A_c with the values that A and P have now. Launches kernels only."""
 
 
 class Galerkin(Product):
-    """The same by two products.
+    """R and the coarse matrix by two products, A P and then R (A P).
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Galerkin(Product):
         self.coarse = AdmittedMatrix.computed(coarse, backend, of_coarse * k, is_symmetric=nodes.is_symmetric)
 
     def update(self, A: AdmittedMatrix) -> None:
-        """See `Product`. A coarse unknown that stands for nothing gets a one on the diagonal."""
+        """See `Product`. If a column of P is zero, its coarse unknown gets a one on the diagonal."""
         P, backend, b, k, count = self.P, A.backend, self.P.b, self.P.k, self.P.count
         per_P, per_AP, per_coarse = (row_of(pattern) for pattern in (P.pattern, P.AP_pattern, self.pattern))
         macros = {"OFFSET": A.indptr.dtype, "VALUE": A.dtype, "UNKNOWNS": b, "CANDIDATES": k}
@@ -100,7 +100,9 @@ class Galerkin(Product):
 
 
 def multiply(rows: tuple[Any, Any, Any], P: Interpolation, AP: Any, backend: Backend) -> None:
-    """Put A P, or some rows of it, into AP, for these rows of A: row offsets, columns and values."""
+    """Multiply all rows of A, or some of them, by P, and put the product into AP. `rows` are the row offsets, columns
+    and values of these rows of A.
+    """
     b, k, macros = P.b, P.k, {"OFFSET": rows[0].dtype, "VALUE": AP.dtype, "UNKNOWNS": P.b, "CANDIDATES": P.k}
     lanes = lanes_that_hold(row_of(P.AP_pattern), k, AP.dtype, lanes_for(2 * k * row_of(P.pattern)))
     run = backend.kernels(KERNELS, **macros, LANES=min(lanes, WARP))

@@ -18,8 +18,8 @@ from mcprecond.multigrid.patterns import Pattern
 
 KERNELS = KernelSet(__file__, "OFFSET")
 
-#: A block is kept if its aggregate has at least one in NEIGHBORS_OF_ONE of the node's strong neighbors. The node itself
-#: counts as a neighbor.
+#: A block of P is kept if at least one out of NEIGHBORS_OF_ONE strong neighbors of the node belongs to the aggregate of
+#: the block. The node counts as its own neighbor.
 NEIGHBORS_OF_ONE = 12
 CUDA_CONSTANTS = {"NEIGHBORS_OF_ONE": NEIGHBORS_OF_ONE}
 

@@ -26,10 +26,10 @@ from mcprecond.solvers.iteration import inner
 
 KERNELS = KernelSet(__file__, "VALUE")
 
-#: The number of steps of Lanczos' method, and the factor by which its largest Ritz value is multiplied. The Ritz value
-#: never exceeds the largest eigenvalue. By the bound with the Chebyshev polynomial of degree 9 it is at least 0.72 of
-#: the eigenvalue if the starting vector has a component of 10^-6 along the eigenvector. Smoothers of degree 2 damp
-#: eigenvalues up to 5/4 of the estimate, and smoothers of degree 1 up to 3/2.
+#: The largest eigenvalue is estimated by SAFETY times the largest Ritz value of STEPS steps of Lanczos' method. A Ritz
+#: value is never larger than the largest eigenvalue. It is at least 0.72 times that eigenvalue if the component of the
+#: starting vector along the eigenvector is at least 10^-6: this follows from the Chebyshev polynomial of degree 9. A
+#: smoother of degree 2 damps errors for eigenvalues up to 5/4 of the estimate, and one of degree 1 up to 3/2.
 STEPS, SAFETY = 10, 1.1
 #: A residual counts as zero if its square is below this many units of rounding.
 ROUNDING = 100
@@ -59,9 +59,10 @@ def largest_ritz_value(A: AdmittedMatrix) -> float:
 
 
 def fall_of_residual(A: AdmittedMatrix, steps: int) -> float:
-    """The factor by which CG, preconditioned with D^-1, changes the norm of a residual in so many steps.
+    """The factor by which a number of steps of CG, preconditioned with D^-1, changes the norm of the residual.
 
-    It follows from Lanczos' method: step k multiplies the norm by beta_k over the k-th pivot of the tridiagonal matrix.
+    Lanczos' method gives it: in step k, CG multiplies the norm by beta_k divided by the k-th pivot of the tridiagonal
+    matrix.
     """
     alphas, betas = take_lanczos_steps(A, steps)
     fall, pivot = 1.0, np.inf

@@ -51,7 +51,7 @@ class Dependences(NamedTuple):
     influences : array of int32, shape (n,)
         How many points depend on each, and what puts it first.
     is_stiff : array of uint8, shape (n,)
-        Whether the positive entries of each row add up to more than `STIFF` of its diagonal entry.
+        1 for a point whose positive off-diagonal entries add up to more than `STIFF` times its diagonal entry.
     """
 
     flags: Any

@@ -1,4 +1,5 @@
-// Rows of P near flat triangles: a team of LANES threads per point, and in `relax` per weight. See stiff_rows.py.
+// Kernels for the rows of P near flat triangles; see stiff_rows.py. In `widen` a team of LANES threads works on a point,
+// in `relax` on a weight.
 
 #include "cuda/search.cuh"
 #include "multigrid/team_sum.cuh"

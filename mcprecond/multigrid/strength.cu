@@ -42,8 +42,8 @@ extern "C" __global__ void find_sizes(long long n, const VALUE* diagonal, const 
     if (i < n && team_lane() == 0) sizes[i] = sqrt((double)fabs(diagonal[i]) / (per_neighbor ? max(degrees[i], 1) : 1));
 }
 
-// Spread the positive entry at place e of row i over the common neighbors of i and its column. Each thread takes some
-// neighbors of i.
+// Spread the positive entry at place e of row i over the common neighbors of i and of the entry's column. The threads of
+// a team share the neighbors of i.
 __device__ __forceinline__ void spread_positive(long long i, OFFSET e, const OFFSET* indptr, const int* indices,
                                                 const VALUE* values, REAL* strengths) {
     int k = indices[e];

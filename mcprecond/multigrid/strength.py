@@ -19,14 +19,14 @@ from mcprecond.typing import StrengthName
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
-#: The entry across may make a weak entry strong if its magnitude is above the limit, or so near to it, relatively. The
-#: magnitudes of a_ij and a_ji differ by less.
+#: a_ji may make a_ij strong only if |a_ij| is above the limit, or below it by at most this share. The magnitudes of
+#: a_ij and a_ji differ by less than that.
 NEAR_LIMIT = 1 / 16
 #: Where no limit is given, a connection is strong from this share of the average one on.
 SHARE_OF_AVERAGE = 0.5
 #: Positive entries from this share of the limit on weaken the connections to common neighbors.
 LEAST_POSITIVE = 0.25
-#: The strength of what is never strong.
+#: The strength of diagonal entries, and of positive entries where these are weak.
 NEVER = -1
 CUDA_CONSTANTS = {"NEAR_LIMIT": NEAR_LIMIT, "LEAST_POSITIVE": LEAST_POSITIVE, "NEVER": NEVER}
 
@@ -60,10 +60,11 @@ def symmetric_strength(
     by its diagonal entry, and smoothing serves it.
 
     Departing from the paper, for None positive entries are weak where a node has one unknown, since errors need not be
-    smooth along them. Each a_ik > 0 is spread over the common neighbors j of i and k with negative entries: what is
-    compared with the limit is ``-a_ij - sum_k a_ik a_kj / sum_l a_kl``, where l goes over the common neighbors. Where k
-    follows j, its positive entry cancels some of a_ij. So of bilinear elements that are flat in one direction, the
-    corners of the stencil are weak. Of a_ij and a_ji the stronger one decides for both.
+    smooth along them. Moreover, each a_ik > 0 is spread over the common neighbors j of i and k whose entries are
+    negative: the strength of a_ij is ``-a_ij - sum_k a_ik a_kj / sum_l a_kl``, where l runs over the common neighbors,
+    and it is compared with the limit. If k is strongly connected to j, the positive entry cancels a part of a_ij. For
+    bilinear elements that are flat in one direction, this makes the corners of the stencil weak. If the strengths of
+    a_ij and a_ji differ, the larger one decides for both.
 
     Parameters
     ----------
@@ -74,7 +75,8 @@ def symmetric_strength(
     theta : float or None
         With 0 all neighbors are strong whose entry is not zero.
     spreads : bool
-        Whether positive entries are spread: not on the ranks of PETSc, which lack the rows for it.
+        Whether positive entries weaken the connections to common neighbors. Where PETSc distributes A over several
+        ranks they do not, since a rank does not have the rows that this takes.
 
     References
     ----------
@@ -192,7 +194,7 @@ def spread_positive(i, k, indptr, indices, values, places, common, shares, stren
 
 @KERNELS.in_parts(PARTS)
 def find_strengths(first_part, end_part, n, indptr, indices, values, sizes, theta, signed, spreads, strengths):
-    """What is compared with the limits."""
+    """Find the strength of each entry, which is compared with the limit."""
     for part in range(first_part, end_part):
         places = common = np.empty(0, np.int64)
         shares = np.empty(0)
@@ -218,7 +220,7 @@ def find_strengths(first_part, end_part, n, indptr, indices, values, sizes, thet
 def put_strong(i, indptr, indices, values, strengths, sizes, theta, found, begin, end):
     """Put the columns of the strong entries of a row into `found` between two places; returns how many they are.
 
-    That of the diagonal is one. The stronger one of a_ij and a_ji decides for both.
+    The diagonal entry counts as strong. The larger strength of a_ij and a_ji decides for both.
     """
     count = 0
     for k in range(indptr[i], indptr[i + 1]):

@@ -31,9 +31,10 @@ MOST_CONTRAST = 1e6
 SMALL_SUM = 0.1
 #: A diagonal counts as even up to this ratio of its largest entry to the smallest one.
 MOST_EVEN = 4
-#: Few rows are less than this share, and most rows more than that one.
+#: The scales are relaxed if A x is about zero in less than FEW_ROWS of the rows, and taken if it is then about zero in
+#: more than MOST_ROWS of them.
 FEW_ROWS, MOST_ROWS = 0.75, 0.9
-#: Steps of Jacobi's method for the scales, and its damping factor. At least this share of a scale is left.
+#: The number of Jacobi steps for the scales and their damping factor. A scale stays above LEAST_LEFT times its start.
 STEPS, DAMPING, LEAST_LEFT = 20, 2 / 3, 1e-6
 NOT_DEFINITE = "so A is not positive definite; use ILU0 with gmres or bicgstab"
 
@@ -60,10 +61,11 @@ def inverse_roots(matrix: AdmittedMatrix) -> Any:
 
 
 def relaxed_roots(matrix: AdmittedMatrix) -> Any:
-    """1 / sqrt(a_ii) after some steps of Jacobi's method for A x = 0, which keep it positive.
+    """Start with 1 / sqrt(a_ii), take some steps of Jacobi's method for A x = 0, and return x, which stays positive.
 
-    Where both units and coefficients differ, the diagonal tells neither of them. But A x is small for the vector x that
-    is constant in equal units, and Jacobi's steps reduce its local errors in a few rows around each.
+    Where both units and coefficients differ, the diagonal shows neither of them. But in equal units constants are in
+    the near-null space: A x is small for the vector x that scales to a constant, and Jacobi's steps reduce the local
+    errors of x.
     """
     A, roots, xp = product_with(matrix), inverse_roots(matrix), matrix.backend.xp
     diagonal = matrix.diagonal().real.astype(np.float64)
@@ -75,12 +77,12 @@ def relaxed_roots(matrix: AdmittedMatrix) -> Any:
 
 
 def find_units(matrix: AdmittedMatrix) -> tuple[Units | None, Any]:
-    """Return a function for the scales s that make units equal in diag(s) A diag(s), and these scales for A: 1 /
-    sqrt(a_ii), or that after Jacobi steps. Return None twice if units do not differ.
+    """Find scales s so that the units of diag(s) A diag(s) are equal. Return the function that computes them, which is
+    `inverse_roots` or `relaxed_roots`, and its result for A; or None twice if the units of A are equal.
 
-    Units are taken to differ if the diagonal varies and A s is about zero in more rows than A times the vector of ones,
-    which is about zero where constants are in the near-null space. Jacobi steps are taken where both are about zero in
-    few rows, and kept if A s is then about zero in most rows.
+    The units are taken to differ if the diagonal varies, and if A s is about zero in more rows than A times the vector
+    of ones. Where constants are in the near-null space, the latter is about zero. If neither is about zero in most
+    rows, `relaxed_roots` is tried.
     """
     diagonal, xp = matrix.diagonal().real.astype(np.float64), matrix.backend.xp
     if not len(diagonal) or bool(diagonal.max() <= MOST_EVEN * diagonal.min()):
@@ -88,7 +90,7 @@ def find_units(matrix: AdmittedMatrix) -> tuple[Units | None, Any]:
     A = product_with(matrix)
 
     def share(x: Any) -> float:
-        """Of the rows in which A x is about zero."""
+        """Return the share of rows in which A x is about zero."""
         with np.errstate(all="ignore"):
             rest = abs(A.times(x.astype(matrix.dtype))) <= SMALL_SUM * diagonal * x
         return int(rest.sum()) / len(rest)

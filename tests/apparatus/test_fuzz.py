@@ -7,7 +7,7 @@ from fuzz.categories import SHARES, case_of
 from fuzz.driver import Run
 from fuzz.trial import Device, Trial
 
-#: Products with A overflowed where a residual was compared with rounding.
+#: Cases that have failed: `pcg` compared a residual with the rounding errors of A x, and A x overflowed.
 FAILED_ONCE = [("scale", 10003290), ("scale", 10003306)]
 #: Of each category; together they take about ten seconds.
 CASES = 25

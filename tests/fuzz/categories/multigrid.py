@@ -1,4 +1,4 @@
-"""Hierarchies of both kinds: they are linear, symmetric and definite, solve, follow updates and refuse wrong ones."""
+"""Hierarchies of both kinds are linear, Hermitian and definite; CG converges with them; updates do what they say."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mcprecond.multigrid import fitting_multigrid
 
 KINDS = {"aggregates": SmoothedAggregation, "points": ClassicalAMG, "fitting": fitting_multigrid}
 WRONGS = {"pattern": other_pattern, "missing": missing_entry, "nan": not_finite, "dtype": other_dtype}
-#: By which <r, M s> and <M r, s> may differ, relative to the energies, where levels have single precision.
+#: <r, M s> and <M r, s> may differ by this share of sqrt(<r, M r> <s, M s>): coarse levels are in single precision.
 APART = 1e-3
 
 
