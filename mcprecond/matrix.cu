@@ -3,6 +3,7 @@
 #include "cuda/hash.cuh"
 #include "cuda/memory.cuh"
 #include "cuda/reduce.cuh"
+#include "cuda/search.cuh"
 
 #define LOADS 4          // entries that a thread loads at once
 #define LONG_ROW 512     // entries from which on a row is left to the whole block
@@ -112,11 +113,10 @@ extern "C" __global__ void check_values(long long entries, const VALUE* values, 
     add_block_sums<1>((uint64*)&report[NOT_FINITE], {not_finite});
 }
 
-// `diagonal` is zero before.
 extern "C" __global__ void find_diagonal(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
                                          VALUE* diagonal) {
-    long long i = thread_id() / LANES;
+    long long i = thread_id();
     if (i >= n) return;
-    for (OFFSET k = indptr[i] + lane_id() % LANES; k < indptr[i + 1]; k += LANES)
-        if (indices[k] == i) diagonal[i] = values[k];
+    OFFSET k = lower_bound(indices, indptr[i], indptr[i + 1], i);
+    diagonal[i] = k < indptr[i + 1] && indices[k] == i ? values[k] : VALUE();
 }

@@ -18,6 +18,7 @@ import scipy.sparse
 from mcprecond.backends import NUMBERS, Backend, KernelSet, backend_of, compile_loop, compile_row, offset_type
 from mcprecond.backends.arguments import FLOATS
 from mcprecond.backends.hashing import mix64
+from mcprecond.backends.sorting import lower_bound
 from mcprecond.backends.team.atomics import atomic_max, atomic_or
 from mcprecond.numbering import compact_order
 
@@ -192,8 +193,8 @@ def diagonal_of(csr: Any, backend: Backend) -> Any:
     # CuPy's method first checks whether the matrix is in canonical form, and takes seconds to compile that check.
     xp, (n, _), entries = backend.xp, csr.shape, csr.indices.size
     indptr, indices = xp.asarray(csr.indptr, dtype=offset_type(entries)), xp.asarray(csr.indices, dtype=np.int32)
-    diagonal = xp.zeros(n, csr.dtype)
-    run = backend.kernels(KERNELS, OFFSET=indptr.dtype, VALUE=csr.dtype, LANES=lanes_of_rows(n, entries))
+    diagonal = xp.empty(n, csr.dtype)
+    run = backend.kernels(KERNELS, OFFSET=indptr.dtype, VALUE=csr.dtype, LANES=1)
     run.find_diagonal(n, indptr, indices, csr.data, diagonal)
     return diagonal
 
@@ -509,8 +510,7 @@ def check_numbers(first, end, values, report):
 
 @KERNELS.per_item
 def find_diagonal(first, end, indptr, indices, values, diagonal):
-    """Copy the entries on the diagonal, each of which is stored once."""
+    """Copy the entries on the diagonal; where one is not stored, it is zero."""
     for i in range(first, end):
-        for k in range(indptr[i], indptr[i + 1]):
-            if indices[k] == i:
-                diagonal[i] = values[k]
+        k = lower_bound(indices, indptr[i], indptr[i + 1], i)
+        diagonal[i] = values[k] if k < indptr[i + 1] and indices[k] == i else diagonal.dtype.type(0)

@@ -7,6 +7,7 @@
 
 #include "cuda/compact.cuh"
 #include "cuda/memory.cuh"
+#include "cuda/reduce.cuh"
 #include "multigrid/team.cuh"
 
 // The number of a vertex in a random order, from 1. A bijective hash of `bits` bits gives the place; its inverse is
@@ -88,20 +89,24 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     }
 }
 
+// The threads of a warp share the neighbors of each of their vertices that are in the set.
 extern "C" __global__ void join_roots(long long n, const OFFSET* indptr, const int* indices, const uint32* own,
                                       long long least_size, int* roots, int* sizes) {
-    int v = (int)thread_id();
-    if (v >= n || own[v] != IN) return;
-    int size = 1, neighbors = 0;
-    for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k) {
-        neighbors += indices[k] != v;
-        size += indices[k] != v && roots[indices[k]] < 0;
+    long long first = thread_id() - lane_id();
+    bool is_in = thread_id() < n && own[thread_id()] == IN;
+    for (uint32 in = __ballot_sync(FULL_WARP, is_in); in; in &= in - 1) {
+        int v = (int)first + __ffs(in) - 1, joined = 0, neighbors = 0;
+        for (OFFSET k = indptr[v] + lane_id(); k < indptr[v + 1]; k += WARP) {
+            neighbors += indices[k] != v;
+            joined += indices[k] != v && roots[indices[k]] < 0;
+        }
+        int size = 1 + lane_sum<WARP>(joined);
+        if (size < min((int)least_size, 1 + (lane_sum<WARP>(neighbors) + 1) / 2)) continue;
+        // Two of the set have no neighbor in common, so nobody else writes, or counts, these.
+        for (OFFSET k = indptr[v] + lane_id(); k < indptr[v + 1]; k += WARP)
+            if (roots[indices[k]] < 0) roots[indices[k]] = v;
+        if (lane_id() == 0) roots[v] = v, sizes[v] = size;
     }
-    if (size < min((int)least_size, 1 + (neighbors + 1) / 2)) return;
-    roots[v] = v, sizes[v] = size;
-    // Two of the set have no neighbor in common, so nobody else writes, or counts, these.
-    for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k)
-        if (roots[indices[k]] < 0) roots[indices[k]] = v;
 }
 
 extern "C" __global__ void join_neighbors(long long n, const OFFSET* indptr, const int* indices, const int* roots,

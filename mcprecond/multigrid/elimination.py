@@ -19,7 +19,7 @@ from mcprecond.backends import KernelSet, compile_inlined
 from mcprecond.backends.hashing import mix
 from mcprecond.linalg.diagonal import Diagonal
 from mcprecond.matrix import AdmittedMatrix
-from mcprecond.multigrid.galerkin import Product, multiply
+from mcprecond.multigrid.galerkin import Product, cut_rows, multiply
 from mcprecond.multigrid.hierarchy import Level
 from mcprecond.multigrid.interpolation import Interpolation
 from mcprecond.multigrid.patterns import longest_rows, matrix_of_blocks, product_pattern
@@ -129,9 +129,11 @@ class SchurComplement(Product):
         coarse = matrix_of_blocks(P.AP_pattern, 1, 1, P.count, A.dtype, A.backend)
         self.longest_row, of_coarse = longest_rows(A.backend, P.R_pattern[0], P.AP_pattern[0])
         self.coarse = AdmittedMatrix.computed(coarse, A.backend, of_coarse, is_symmetric=A.is_symmetric)
+        self.cut = cut_rows(P.rows_left, A.max_degree + 1, P.pattern, P.count, A.backend)
 
     def update(self, A: AdmittedMatrix) -> None:
-        multiply((*self.P.rows_left, self.P.left), self.P, self.coarse.data, A.backend)
+        P, coarse = self.P, (*self.P.AP_pattern, self.coarse.data)
+        multiply((*P.rows_left, P.left), (*P.pattern, P.csr.data), coarse, P, A.backend, self.cut)
 
 
 def eliminate(level: Level, A: AdmittedMatrix) -> Any:

@@ -115,13 +115,19 @@ extern "C" __global__ void choose_largest(long long n, const long long* reach_in
     if (i >= n) return;
     long long begin = reach_indptr[i];
     int length = (int)(reach_indptr[i + 1] - begin), room = (int)(indptr[i + 1] - indptr[i]), taken = 0;
+    // In the order of keys a weight comes after smaller ones, and after equal ones that are behind it.
+    auto key_of = [&](int place) { return (uint64)size_of(weights[begin + place]) << 32 | 0xffffffffu - place; };
+    uint64 least = length > room ? ~0ull : 0;  // the key of the last weight that is kept
+    for (int count = 0; count < room && length > room; ++count) {
+        uint64 next = 0;
+        for (int place = team_lane(); place < length; place += LANES)
+            if (key_of(place) < least) next = max(next, key_of(place));
+        for (int step = LANES / 2; step > 0; step /= 2) next = max(next, __shfl_xor_sync(team_mask(), next, step));
+        least = next;
+    }
     for (int first = 0; first < length; first += LANES) {
-        int place = first + team_lane(), larger = 0, size = place < length ? size_of(weights[begin + place]) : 0;
-        for (int other = 0; other < length && place < length; ++other) {
-            int theirs = size_of(weights[begin + other]);
-            larger += theirs > size || (theirs == size && other < place);
-        }
-        bool is_kept = place < length && larger < room;
+        int place = first + team_lane();
+        bool is_kept = place < length && key_of(place) >= least;
         uint32 kept = __ballot_sync(team_mask(), is_kept) & team_mask();
         if (is_kept) places[indptr[i] + taken + __popc(kept & (1u << lane_id()) - 1)] = begin + place;
         taken += __popc(kept);

@@ -6,6 +6,10 @@ and of the C_k for k in F_i. With a^-_kl the entries of row k whose sign is not 
     w_ij = -1 / d_i (a_ij + sum_{k in F_i} a_ik a^-_kj / s_ik),    s_ik = sum of a^-_kl over l in C^_i and i,
     d_i = a_ii + sum of a_in over weak n outside of C^_i + sum_{k in F_i} a_ik a^-_ki / s_ik.
 
+A fine point with many times as many neighbors as others is a hub. Interpolation does not pass through hubs, and hubs
+interpolate from their coarse neighbors only: the papers have no such rule, without which the work would grow with the
+squares of the lengths of rows. Connections that are left out count as weak ones.
+
 Of a row the largest weights are kept, four in most cases, scaled to the sum of all of them. Which these are is found
 with the first values of A, and stays: so new values take the numeric phase only.
 
@@ -20,23 +24,25 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import KernelSet, compile_inlined
-from mcprecond.matrix import AdmittedMatrix
+from mcprecond.matrix import AdmittedMatrix, rows_of
 from mcprecond.multigrid.interpolation import Interpolation
 from mcprecond.multigrid.patterns import PARTS, Pattern, matrix_of_blocks, product_pattern
-from mcprecond.multigrid.splitting import COARSE, INTERPOLATES, lanes_of
+from mcprecond.multigrid.splitting import COARSE, DEPENDS, INTERPOLATES, lanes_of
 from mcprecond.multigrid.stiff_rows import MOST_NEAR, RelaxedRows, replace_rows
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
 #: Weights of a row that are kept, if levels do not become too dense with them.
 MOST = 4
+#: A fine point is a hub if it has this many times as many neighbors as an average row has entries.
+HUB = 8
 #: A row is scaled to the sum of all its weights by a factor below this one, or not at all.
 MOST_SCALING = 4.0
 CUDA_CONSTANTS = {"INTERPOLATES": INTERPOLATES, "MOST_SCALING": MOST_SCALING}
 
 
-class ExtendedInterpolation(Interpolation):
-    """P of extended+i.
+class ExtendedWeights:
+    """All weights of extended+i, before the truncation: their pattern once, their values for any values of A.
 
     Parameters
     ----------
@@ -46,48 +52,29 @@ class ExtendedInterpolation(Interpolation):
         Of the entries of A, see `Dependences`.
     states : array of int32, shape (n,)
         Of the points, COARSE or FINE.
-    most : int
-        How many weights of a row to keep.
-    near : array of uint8, shape (n,), optional
-        Whether each point is near a flat triangle: its row is relaxed if it is fine.
 
     Attributes
     ----------
+    count : int
+        Coarse points.
     numbers : array of int32, shape (n,)
         The coarse unknown that a coarse point is; -1 for fine points.
+    pattern : pattern
+        Of the weights.
     """
 
-    b = k = 1
-    empty = None
-
-    def __init__(self, A: AdmittedMatrix, flags: Any, states: Any, most: int = MOST, near: Any = None) -> None:
-        backend, xp, n = A.backend, A.backend.xp, A.shape[0]
-        is_coarse = states == COARSE
+    def __init__(self, A: AdmittedMatrix, flags: Any, states: Any) -> None:
+        xp, is_coarse = A.backend.xp, states == COARSE
         numbers = xp.cumsum(is_coarse, dtype=np.int32)
-        self.count = int(numbers[-1]) if n else 0
+        self.count = int(numbers[-1]) if len(numbers) else 0
         self.numbers = xp.where(is_coarse, numbers - 1, np.int32(-1))
-        self.flags = flags
+        self.flags = around_hubs(A, flags, is_coarse)
         members, coarse = self._points(A, coarse=0), self._points(A, coarse=1)
-        self.reach = product_pattern(members, coarse, self.count, backend)
-        weights = self._weights(A)
-        self.plain, self.longest_row = Truncation(self.reach, weights, most, self._kernels(A), xp), most
-        self.pattern = self.plain.pattern
-        self.relaxed: RelaxedRows | None = None
-        relaxed = None
-        if near is not None and bool((rows := near & ~is_coarse).any()):
-            relaxed = self._relax(A, xp.flatnonzero(rows), weights)
-        self.AP_pattern = product_pattern((A.indptr, A.indices), self.pattern, self.count, backend)
-        self.csr = matrix_of_blocks(self.pattern, 1, 1, self.count, A.dtype, backend)
-        self._put(A, weights, relaxed)
-        if most < MOST:
-            self.remark = f", {most} weights in a row of P" if most > 1 else ", one weight in a row of P"
-
-    def _kernels(self, A: AdmittedMatrix) -> Any:
-        return A.backend.kernels(KERNELS, OFFSET=A.indptr.dtype, VALUE=A.dtype, LANES=lanes_of(A))
+        self.pattern = product_pattern(members, coarse, self.count, A.backend)
 
     def _points(self, A: AdmittedMatrix, coarse: int) -> Pattern:
         """The points from which each one interpolates, or the coarse ones among them by their numbers."""
-        run, xp, n = self._kernels(A), A.backend.xp, A.shape[0]
+        run, xp, n = kernels_for(A), A.backend.xp, A.shape[0]
         counts, arrays = xp.zeros(n + 1, np.int64), (A.indptr, A.indices, self.flags, self.numbers)
         run.count_points(n, coarse, *arrays, counts[1:])
         indptr = xp.cumsum(counts, dtype=np.int64)
@@ -95,18 +82,54 @@ class ExtendedInterpolation(Interpolation):
         run.list_points(n, coarse, *arrays, indptr, columns)
         return indptr, columns
 
-    def _weights(self, A: AdmittedMatrix) -> Any:
-        """All weights, before the truncation."""
-        weights = A.backend.xp.empty(len(self.reach[1]), A.dtype)
+    def values(self, A: AdmittedMatrix) -> Any:
+        """Compute the weights."""
+        weights = A.backend.xp.empty(len(self.pattern[1]), A.dtype)
         arrays = A.indptr, A.indices, A.data, self.flags, self.numbers
-        self._kernels(A).extend_rows(A.shape[0], self.count, *arrays, *self.reach, weights)
+        kernels_for(A).extend_rows(A.shape[0], self.count, *arrays, *self.pattern, weights)
         return weights
+
+
+class ExtendedInterpolation(Interpolation):
+    """P of extended+i: the largest weights of each row.
+
+    Parameters
+    ----------
+    A : AdmittedMatrix
+    extended : ExtendedWeights
+    weights : array
+        Its values for this A.
+    most : int
+        How many weights of a row to keep.
+    near : array of uint8, shape (n,), optional
+        Whether each point is near a flat triangle: its row is relaxed if it is fine.
+    """
+
+    b = k = 1
+    empty = None
+
+    def __init__(
+        self, A: AdmittedMatrix, extended: ExtendedWeights, weights: Any, most: int = MOST, near: Any = None
+    ) -> None:
+        backend, xp = A.backend, A.backend.xp
+        self.extended, self.count = extended, extended.count
+        self.plain, self.longest_row = Truncation(extended.pattern, weights, most, kernels_for(A), xp), most
+        self.pattern = self.plain.pattern
+        self.relaxed: RelaxedRows | None = None
+        relaxed = None
+        if near is not None and bool((rows := near & (extended.numbers < 0)).any()):
+            relaxed = self._relax(A, xp.flatnonzero(rows), weights)
+        self.AP_pattern = product_pattern((A.indptr, A.indices), self.pattern, self.count, backend)
+        self.csr = matrix_of_blocks(self.pattern, 1, 1, self.count, A.dtype, backend)
+        self._put(A, weights, relaxed)
+        if most < MOST:
+            self.remark = f", {most} weights in a row of P" if most > 1 else ", one weight in a row of P"
 
     def _relax(self, A: AdmittedMatrix, rows: Any, weights: Any) -> Any:
         """Put relaxed rows in the place of some, by all weights before the truncation; return the values of these rows,
         likewise before the truncation.
         """
-        run, xp = self._kernels(A), A.backend.xp
+        run, xp = kernels_for(A), A.backend.xp
         self.relaxed = RelaxedRows(A, rows, self.plain.pattern, self.count)
         plain = xp.empty(len(self.plain.places), A.dtype)
         self.plain.truncate(weights, run, plain)
@@ -117,11 +140,11 @@ class ExtendedInterpolation(Interpolation):
         return relaxed
 
     def update(self, A: AdmittedMatrix) -> None:
-        self._put(A, self._weights(A), None)
+        self._put(A, self.extended.values(A), None)
 
     def _put(self, A: AdmittedMatrix, weights: Any, relaxed: Any) -> None:
         """Truncate all weights, and the relaxed rows where they are known already, into P."""
-        run = self._kernels(A)
+        run = kernels_for(A)
         if self.relaxed is None:
             self.plain.truncate(weights, run, self.csr.data)
             return
@@ -132,6 +155,23 @@ class ExtendedInterpolation(Interpolation):
             relaxed = self.relaxed.relax(A, values[:count])
         self.near.truncate(relaxed, run, values[count:])
         self.csr.data[...] = values[self.sources]
+
+
+def kernels_for(A: AdmittedMatrix) -> Any:
+    """The kernels for a matrix, whose rows teams share."""
+    return A.backend.kernels(KERNELS, OFFSET=A.indptr.dtype, VALUE=A.dtype, LANES=lanes_of(A))
+
+
+def around_hubs(A: AdmittedMatrix, flags: Any, is_coarse: Any) -> Any:
+    """Return the flags of the entries, without those by which interpolation would pass between a hub and a fine
+    point.
+    """
+    xp, most = A.backend.xp, HUB * A.indices.size / max(A.shape[0], 1)
+    if A.max_degree <= most:
+        return flags
+    is_hub, rows = A.degrees > most, rows_of(A.indptr, A.indices, xp)
+    is_left_out = (is_hub[rows] | is_hub[A.indices]) & ~is_coarse[A.indices]
+    return xp.where(is_left_out, flags & np.uint8(DEPENDS), flags)
 
 
 class Truncation:
@@ -288,17 +328,20 @@ def size_of(weight):
 def choose_largest(first, end, reach_indptr, weights, indptr, places):
     """The places of the largest weights of each row, in the order of the columns; of equal ones the first."""
     for i in range(first, end):
-        begin, room = indptr[i], indptr[i + 1] - indptr[i]
-        taken = 0
+        begin, room, taken = indptr[i], indptr[i + 1] - indptr[i], 0
         for place in range(reach_indptr[i], reach_indptr[i + 1]):
-            larger = 0
-            size = size_of(weights[place])
-            for other in range(reach_indptr[i], reach_indptr[i + 1]):
-                theirs = size_of(weights[other])
-                larger += theirs > size or (theirs == size and other < place)
-            if larger < room:
-                places[begin + taken] = place
-                taken += 1
+            if taken == room:  # the smallest weight so far, of equal ones the last, gives way to a larger one
+                least = 0
+                for k in range(1, room):
+                    if size_of(weights[places[begin + k]]) <= size_of(weights[places[begin + least]]):
+                        least = k
+                if size_of(weights[place]) <= size_of(weights[places[begin + least]]):
+                    continue
+                for k in range(least, room - 1):
+                    places[begin + k] = places[begin + k + 1]
+                taken -= 1
+            places[begin + taken] = place
+            taken += 1
 
 
 @KERNELS.per_item

@@ -6,7 +6,7 @@ It adds up in a fixed order, so that equal matrices have equal coarse matrices, 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,11 +26,17 @@ from mcprecond.multigrid.patterns import (
     transpose_pattern,
 )
 
+#: A sparse matrix: row offsets, columns and values, of blocks where nodes have several unknowns.
+Rows = tuple[Any, Any, Any]
+
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES UNKNOWNS CANDIDATES")
 
 # A row of a product is in shared memory where at least so many threads share it. Each of them brings so many bytes for
 # numbers, and so many places of a hash table, of which three quarters may be taken.
 LEAST_SHARING, NUMBER_BYTES, TABLE_PER_THREAD = 16, 96, 8
+#: On a GPU, where one team of threads would take long for a long row of a first factor, matrices with rows of more than
+#: LONG entries are cut into rows of at most PIECE.
+LONG, PIECE = 2048, 512
 CUDA_CONSTANTS = {"LEAST_SHARING": LEAST_SHARING, "NUMBER_BYTES": NUMBER_BYTES, "TABLE_PER_THREAD": TABLE_PER_THREAD}
 
 
@@ -79,37 +85,80 @@ class Galerkin(Product):
         of_R, of_coarse = longest_rows(backend, self.R_pattern[0], self.pattern[0])
         self.longest_row = of_R * b
         self.coarse = AdmittedMatrix.computed(coarse, backend, of_coarse * k, is_symmetric=nodes.is_symmetric)
+        self.cut_A = self.cut_R = None
+        if b == k == 1:
+            rows = nodes.indptr, nodes.indices
+            self.cut_A = cut_rows(rows, nodes.max_degree + 1, P.pattern, count, backend)
+            self.cut_R = cut_rows(self.R_pattern, of_R, P.AP_pattern, count, backend)
 
     def update(self, A: AdmittedMatrix) -> None:
         """See `Product`. If a column of P is zero, its coarse unknown gets a one on the diagonal."""
         P, backend, b, k, count = self.P, A.backend, self.P.b, self.P.k, self.P.count
-        per_P, per_AP, per_coarse = (row_of(pattern) for pattern in (P.pattern, P.AP_pattern, self.pattern))
         macros = {"OFFSET": A.indptr.dtype, "VALUE": A.dtype, "UNKNOWNS": b, "CANDIDATES": k}
-        run = backend.kernels(KERNELS, **macros, LANES=lanes_for(2 * k * per_P))
+        run = backend.kernels(KERNELS, **macros, LANES=lanes_for(2 * k * row_of(P.pattern)))
         run.take_adjoint(len(self.places), b, k, *self.R_pattern, self.places, *P.pattern, P.csr.data, self.R.data)
-        AP = backend.xp.empty(len(P.AP_pattern[1]) * b * k, A.dtype)
-        multiply((A.indptr, A.indices, A.data), P, AP, backend)
-        lanes = lanes_that_hold(per_coarse, k, A.dtype, lanes_for(2 * k * per_AP))
-        if count * k * lanes < WARP * backend.resident_warps // 8:  # few rows, to which many are added
-            lanes = BLOCK
-        run = backend.kernels(KERNELS, **macros, LANES=lanes)
-        product = *P.AP_pattern, AP, *self.pattern, self.coarse.data
-        run.restrict_rows(count * k, b, k, count, *self.R_pattern, self.R.data, *product)
+        AP = *P.AP_pattern, backend.xp.empty(len(P.AP_pattern[1]) * b * k, A.dtype)
+        multiply((A.indptr, A.indices, A.data), (*P.pattern, P.csr.data), AP, P, backend, self.cut_A)
+        coarse = *self.pattern, self.coarse.data
+        if self.cut_R is not None:
+            multiply((*self.R_pattern, self.R.data), AP, coarse, P, backend, self.cut_R)
+        else:
+            lanes = lanes_that_hold(row_of(self.pattern), k, A.dtype, lanes_for(2 * k * row_of(P.AP_pattern)))
+            if count * k * lanes < WARP * backend.resident_warps // 8:  # few rows, to which many are added
+                lanes = BLOCK
+            run = backend.kernels(KERNELS, **macros, LANES=lanes)
+            run.restrict_rows(count * k, b, k, count, *self.R_pattern, self.R.data, *AP, *coarse)
         if P.empty is not None:
             self.coarse.data[diagonal_places(self.coarse.csr, P.empty, backend.xp)] = 1
 
 
-def multiply(rows: tuple[Any, Any, Any], P: Interpolation, AP: Any, backend: Backend) -> None:
-    """Multiply all rows of A, or some of them, by P, and put the product into AP. `rows` are the row offsets, columns
-    and values of these rows of A.
+class CutRows(NamedTuple):
+    """A first factor whose long rows are cut: its rows are sums of the rows of another matrix.
+
+    Attributes
+    ----------
+    offsets : array of int64
+        The row offsets of that matrix.
+    of_rows : array of int64, shape (n + 1,)
+        The first of its rows that each row is the sum of.
+    pattern : pattern
+        Of the product of that matrix with the second factor.
     """
-    b, k, macros = P.b, P.k, {"OFFSET": rows[0].dtype, "VALUE": AP.dtype, "UNKNOWNS": P.b, "CANDIDATES": P.k}
-    lanes = lanes_that_hold(row_of(P.AP_pattern), k, AP.dtype, lanes_for(2 * k * row_of(P.pattern)))
+
+    offsets: Any
+    of_rows: Any
+    pattern: Pattern
+
+
+def cut_rows(left: Pattern, longest_row: int, right: Pattern, width: int, backend: Backend) -> CutRows | None:
+    """Cut the long rows of a first factor, or return None if it has none."""
+    if longest_row <= LONG or not backend.resident_warps:
+        return None
+    xp = backend.xp
+    lengths = xp.diff(left[0])
+    of_rows = xp.zeros(len(left[0]), np.int64)
+    xp.cumsum(xp.maximum(-(-lengths // PIECE), 1), out=of_rows[1:])
+    number = xp.arange(int(of_rows[-1]))
+    rows = rows_of(of_rows, number, xp)
+    offsets = xp.concatenate((left[0][rows] + PIECE * (number - of_rows[rows]), left[0][-1:])).astype(np.int64)
+    return CutRows(offsets, of_rows, product_pattern((offsets, left[1]), right, width, backend))
+
+
+def multiply(left: Rows, right: Rows, product: Rows, P: Interpolation, backend: Backend, cut: CutRows | None) -> None:
+    """Compute the values of a product. The rows of `left` are single ones, the others have the blocks of P."""
+    if cut is not None:
+        xp, pieces = backend.xp, len(cut.offsets) - 1
+        sums = *cut.pattern, xp.empty(len(cut.pattern[1]), product[2].dtype)
+        multiply((cut.offsets, *left[1:]), right, sums, P, backend, None)
+        left, right = (cut.of_rows, xp.arange(pieces, dtype=np.int32), xp.ones(pieces, product[2].dtype)), sums
+    b, k, dtype = P.b, P.k, product[2].dtype
+    macros = {"OFFSET": left[0].dtype, "VALUE": dtype, "UNKNOWNS": b, "CANDIDATES": k}
+    lanes = lanes_that_hold(row_of(product), k, dtype, lanes_for(2 * k * row_of(right)))
     run = backend.kernels(KERNELS, **macros, LANES=min(lanes, WARP))
-    run.multiply_rows(len(rows[0]) - 1, b, k, P.count, *rows, *P.pattern, P.csr.data, *P.AP_pattern, AP)
+    run.multiply_rows(len(left[0]) - 1, b, k, P.count, *left, *right, *product)
 
 
-def row_of(pattern: Pattern) -> float:
+def row_of(pattern: Pattern | Rows) -> float:
     """The average length of a row."""
     return len(pattern[1]) / max(len(pattern[0]) - 1, 1)
 

@@ -29,7 +29,15 @@ from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.filtered import FilteredMatrix
 from mcprecond.multigrid.main_aggregates import main_aggregates
-from mcprecond.multigrid.patterns import PARTS, Pattern, begin_of, matrix_of_blocks, product_pattern, take_row
+from mcprecond.multigrid.patterns import (
+    PARTS,
+    Pattern,
+    begin_of,
+    least_entries,
+    matrix_of_blocks,
+    product_pattern,
+    take_row,
+)
 from mcprecond.multigrid.spectrum import jacobi_weights
 from mcprecond.multigrid.strength import Connections
 from mcprecond.multigrid.tentative import Tentative
@@ -125,9 +133,13 @@ class SmoothedInterpolation(Interpolation):
         self.pattern = product_pattern(strong if filters else all_neighbors, own, self.count, backend)
         if self.moves:
             self.pattern = main_aggregates(self.pattern, strong, T.labels, backend)
-        self.AP_pattern = product_pattern(all_neighbors, self.pattern, self.count, backend)
-        growth = len(self.AP_pattern[1]) * self.k - MOST_GROWTH * len(nodes.indices) * self.b
-        self.smooths = in_all(growth) <= 0
+        most, self.smooths = MOST_GROWTH * len(nodes.indices) * self.b / self.k, False
+        # Even rows cannot give so many entries. Uneven ones may give very many, which would take long to list.
+        is_even = n * (nodes.max_degree + 1) <= most
+        least = 0 if is_even else least_entries(all_neighbors, self.pattern, backend)
+        if in_all(least - most) <= 0:
+            self.AP_pattern = product_pattern(all_neighbors, self.pattern, self.count, backend)
+            self.smooths = in_all(len(self.AP_pattern[1]) - most) <= 0
         if not self.smooths:  # P is T, whose pattern leaves out the nodes that are in no aggregate
             identity = xp.arange(n + 1, dtype=nodes.indptr.dtype), xp.arange(n, dtype=np.int32)
             self.pattern = product_pattern(identity, own, self.count, backend)

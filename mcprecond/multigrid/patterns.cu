@@ -206,3 +206,14 @@ extern "C" __global__ void find_longest(long long n, const OFFSET* indptr, long 
     for (int step = WARP / 2; step > 0; step /= 2) length = max(length, __shfl_xor_sync(FULL_WARP, length, step));
     if (lane_id() == 0 && length > ptx::load_l2(longest)) atomicMax(longest, length);
 }
+
+extern "C" __global__ void find_longest_lists(long long n, const OFFSET* indptr, const int* members,
+                                              const long long* list_indptr, long long* lengths) {
+    long long v = thread_id() / LANES, longest = 0;
+    if (v >= n) return;
+    for (OFFSET e = indptr[v] + team_lane(); e < indptr[v + 1]; e += LANES)
+        longest = max(longest, list_indptr[members[e] + 1] - list_indptr[members[e]]);
+    for (int step = LANES / 2; step > 0; step /= 2)
+        longest = max(longest, __shfl_xor_sync(team_mask(), longest, step));
+    if (team_lane() == 0) lengths[v] = longest;
+}

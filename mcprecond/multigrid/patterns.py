@@ -68,6 +68,18 @@ def product_pattern(left: Pattern, right: Pattern, width: int, backend: Backend)
     return indptr, columns
 
 
+def least_entries(left: Pattern, right: Pattern, backend: Backend) -> int:
+    """Return a lower bound of the entries of a product of two matrices: a row of it is at least as long as the longest
+    row that it adds up, if all columns of the second matrix are there.
+    """
+    rows = len(left[0]) - 1
+    lengths = backend.xp.empty(rows, np.int64)
+    lanes = lanes_for(len(left[1]) / max(rows, 1))
+    run = backend.kernels(KERNELS, OFFSET=left[0].dtype, LANES=lanes)
+    run.find_longest_lists(rows, *left, right[0], lengths)
+    return int(lengths.sum())
+
+
 def transpose_pattern(pattern: Pattern, width: int, backend: Backend) -> tuple[Pattern, Any]:
     """Return the pattern of the transpose, and where each of its entries is in the pattern itself.
 
@@ -229,6 +241,16 @@ def find_longest(first, end, indptr, longest):
     """Raise `longest` to the length of the longest row, if it is smaller."""
     for v in range(first, end):
         atomic_max(longest, 0, np.int64(indptr[v + 1] - indptr[v]))
+
+
+@KERNELS.per_item
+def find_longest_lists(first, end, indptr, members, list_indptr, lengths):
+    """The length of the longest list among those of the members of each row."""
+    for v in range(first, end):
+        longest = np.int64(0)
+        for e in range(indptr[v], indptr[v + 1]):
+            longest = max(longest, list_indptr[members[e] + 1] - list_indptr[members[e]])
+        lengths[v] = longest
 
 
 @KERNELS.per_item

@@ -17,7 +17,7 @@ from mcprecond.linalg.dense import Dense
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.aggregation import aggregates
 from mcprecond.multigrid.elimination import ExactInterpolation, ExactPoints, eliminate
-from mcprecond.multigrid.extended import MOST, ExtendedInterpolation
+from mcprecond.multigrid.extended import MOST, ExtendedInterpolation, ExtendedWeights
 from mcprecond.multigrid.galerkin import Galerkin
 from mcprecond.multigrid.hierarchy import MOST_DENSE, Level, naming_level
 from mcprecond.multigrid.interpolation import SmoothedInterpolation
@@ -170,11 +170,12 @@ class Splitting:
         self.entries += A.indices.size
         self.most_entries = self.most_entries or MOST_COMPLEXITY * A.indices.size
         found = classical_strength(A, self.theta)
-        states, near = split(A, found), points_near(A, found.is_stiff)
+        extended = ExtendedWeights(A, found.flags, split(A, found))
+        if not 0 < extended.count <= MOST_COARSE * A.shape[0]:
+            return
+        weights, near = extended.values(A), points_near(A, found.is_stiff)
         for most in (MOST, 2, 1):
-            P = ExtendedInterpolation(A, found.flags, states, most, near)
-            if not 0 < P.count <= MOST_COARSE * A.shape[0]:
-                return
+            P = ExtendedInterpolation(A, extended, weights, most, near)
             product = Galerkin(A, P)
             if self.entries + product.coarse.indices.size <= self.most_entries:
                 level.interpolation, level.galerkin = P, product

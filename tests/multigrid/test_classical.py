@@ -14,11 +14,12 @@ from benchmarks.cases import diffusion
 from benchmarks.families import random_regular
 from benchmarks.papers.mesh_families import anisotropic, jumping
 from mcprecond import ClassicalAMG, PatternChangedError, SmoothedAggregation, pcg, problems
-from mcprecond.multigrid import fitting_multigrid
-from mcprecond.multigrid.extended import MOST, MOST_SCALING, ExtendedInterpolation
+from mcprecond.multigrid import fitting_multigrid, galerkin
+from mcprecond.multigrid.extended import MOST, MOST_SCALING, ExtendedInterpolation, ExtendedWeights
 from mcprecond.multigrid.splitting import COARSE, DEPENDS, INTERPOLATES, THETA, classical_strength, split
 from mcprecond.multigrid.stiff_rows import MOST_NEAR
 from mcprecond.preconditioners.setup import admit
+from mcprecond.problems.graphs import rmat
 
 
 def dense_csr(values, indices, indptr, shape, backend):
@@ -26,11 +27,19 @@ def dense_csr(values, indices, indptr, shape, backend):
     return sp.csr_matrix(arrays, shape=shape).toarray()
 
 
+def two_hubs(n: int) -> sp.csr_matrix:
+    """Two neighbors that all other points have for neighbors."""
+    ends = np.repeat([0, 1], n), np.tile(np.arange(n), 2)
+    graph = sp.csr_matrix((np.ones(2 * n), ends), shape=(n, n))
+    return sp.csr_matrix(graph + graph.T)
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pattern=patterns(), dtype=st.sampled_from(DTYPES), seed=st.integers(0, 3))
 @example(pattern=grid5(9), dtype=np.float64, seed=0)
 @example(pattern=stencil27(4), dtype=np.float64, seed=1)
 @example(pattern=star(60), dtype=np.complex128, seed=0)
+@example(pattern=two_hubs(60), dtype=np.float64, seed=0)
 def test_points_and_weights_are_those_of_the_formulas(to_device, backend, pattern, dtype, seed):
     A = spd(pattern, seed, dtype)
     matrix, dense, n = admit(to_device(A), finite=True)[0].canonical(), A.toarray(), A.shape[0]
@@ -43,9 +52,11 @@ def test_points_and_weights_are_those_of_the_formulas(to_device, backend, patter
     assert np.array_equal(is_coarse, coarse_points(dense, strong))
     if not is_coarse.any():
         return
-    P = ExtendedInterpolation(matrix, found.flags, states)
+    all_weights = ExtendedWeights(matrix, found.flags, states)
+    P = ExtendedInterpolation(matrix, all_weights, all_weights.values(matrix))
     expected = extended(dense, passes, is_coarse)
-    weights = dense_csr(P._weights(matrix), P.reach[1], P.reach[0], expected.shape, backend)
+    indptr, columns = all_weights.pattern
+    weights = dense_csr(all_weights.values(matrix), columns, indptr, expected.shape, backend)
     eps = float(np.finfo(dtype).eps)
     scale = abs(expected).max(initial=1)
     np.testing.assert_allclose(weights, expected, atol=1e3 * eps * scale)
@@ -64,8 +75,10 @@ def test_relaxed_rows_are_those_of_the_formula(dtype, seed, to_device, backend):
     found = classical_strength(matrix, THETA)
     states = split(matrix, found)
     near = np.random.default_rng(seed).random(n) < 0.4
-    plain = ExtendedInterpolation(matrix, found.flags, states)
-    P = ExtendedInterpolation(matrix, found.flags, states, near=to_device(near.astype(np.uint8)))
+    weights = ExtendedWeights(matrix, found.flags, states)
+    values = weights.values(matrix)
+    plain = ExtendedInterpolation(matrix, weights, values)
+    P = ExtendedInterpolation(matrix, weights, values, near=to_device(near.astype(np.uint8)))
     before, after = (backend.to_host(interpolation.csr.toarray()) for interpolation in (plain, P))
     rows = near & (backend.to_host(states) != COARSE)
     assert rows.any()
@@ -81,6 +94,22 @@ def test_relaxed_rows_are_those_of_the_formula(dtype, seed, to_device, backend):
         ratio = (all_weights.sum() / all_weights[kept].sum()).real
         factor = ratio if 0 < ratio < MOST_SCALING else 1.0
         np.testing.assert_allclose(own[kept], factor * all_weights[kept], rtol=0, atol=1e4 * eps)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("build", [ClassicalAMG, SmoothedAggregation])
+def test_rows_that_are_cut_have_the_same_sums(dtype, build, backend, to_device, monkeypatch):
+    A = to_device(spd(rmat(8), 3, dtype))
+    whole = build(A, max_coarse=10)
+    monkeypatch.setattr(galerkin, "LONG", 8)
+    monkeypatch.setattr(galerkin, "PIECE", 3)
+    cut, again = build(A, max_coarse=10), build(A, max_coarse=10)
+    again.update(A)
+    assert len(cut.levels) == len(whole.levels) > 2
+    for ours, twice, theirs in zip(cut.levels, again.levels, whole.levels, strict=True):
+        ours, twice, theirs = (backend.to_host(level.A.toarray()) for level in (ours, twice, theirs))
+        np.testing.assert_array_equal(ours, twice)
+        np.testing.assert_allclose(ours, theirs, atol=1e3 * float(np.finfo(dtype).eps) * abs(theirs).max())
 
 
 FAMILIES = {
@@ -136,7 +165,8 @@ def test_both_devices_have_the_same_points(backend, to_device):
     A = sp.csr_matrix(jumping(50))
     here, there = ClassicalAMG(A), ClassicalAMG(to_device(A))
     for ours, theirs in zip(here.levels[:2], there.levels[:2], strict=True):
-        np.testing.assert_array_equal(ours.interpolation.numbers, backend.to_host(theirs.interpolation.numbers))
+        numbers = ours.interpolation.extended.numbers
+        np.testing.assert_array_equal(numbers, backend.to_host(theirs.interpolation.extended.numbers))
 
 
 @pytest.mark.parametrize(

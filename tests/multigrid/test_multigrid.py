@@ -31,7 +31,7 @@ from mcprecond.multigrid.galerkin import LEAST_SHARING, diagonal_places, lanes_t
 from mcprecond.multigrid.hierarchy import MOST_WORK, corrected_twice
 from mcprecond.multigrid.interpolation import OMEGA
 from mcprecond.multigrid.named_smoothers import SMOOTHERS
-from mcprecond.multigrid.patterns import product_pattern, transpose_pattern
+from mcprecond.multigrid.patterns import least_entries, product_pattern, transpose_pattern
 from mcprecond.multigrid.setup import STRENGTHS
 from mcprecond.multigrid.spectrum import (
     GOLDEN,
@@ -1343,6 +1343,11 @@ def test_patterns_of_products(backend, to_device, A, B):
     indptr, columns = map(backend.to_host, product_pattern(*pair, n, backend))
     np.testing.assert_array_equal(indptr, expected.indptr)
     np.testing.assert_array_equal(columns, expected.indices)
+    lengths = np.diff(B.indptr)
+    longest = [lengths[row].max(initial=0) for row in np.split(A.indices, A.indptr[1:-1])]
+    least = least_entries(*pair, backend)
+    assert least == sum(longest)
+    assert least <= expected.nnz or not B.has_canonical_format
 
 
 # ---- Smoothers of the caller
