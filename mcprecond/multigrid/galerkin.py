@@ -154,7 +154,7 @@ def multiply(left: Rows, right: Rows, product: Rows, P: Interpolation, backend: 
     b, k, dtype = P.b, P.k, product[2].dtype
     macros = {"OFFSET": left[0].dtype, "VALUE": dtype, "UNKNOWNS": b, "CANDIDATES": k}
     lanes = lanes_that_hold(row_of(product), k, dtype, lanes_for(2 * k * row_of(right)))
-    run = backend.kernels(KERNELS, **macros, LANES=min(lanes, WARP))
+    run = backend.kernels(KERNELS, **macros, LANES=min(lanes, WARP) if cut is None else BLOCK)
     run.multiply_rows(len(left[0]) - 1, b, k, P.count, *left, *right, *product)
 
 

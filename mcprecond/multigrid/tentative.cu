@@ -1,18 +1,10 @@
 // Tentative prolongators: the LANES threads of a team share the rows of an aggregate. See tentative.py.
 
-#include "cuda/numbers.cuh"
-#include "multigrid/team.cuh"
+#include "multigrid/team_sum.cuh"
 
 // Loops over this thread's rows of the aggregate: `i` is the row in Q.
 #define FOR_ROWS(i) \
     for (long long t_ = team_lane(), i; t_ < rows && (i = members[first + t_ / b] * b + t_ % b, true); t_ += LANES)
-
-template <typename T>
-__device__ __forceinline__ T team_sum(T sum) {
-    for (int step = LANES / 2; step > 0; step /= 2)
-        each_part(sum, [&](Real<T>& part) { part += __shfl_xor_sync(team_mask(), part, step); });
-    return sum;
-}
 
 extern "C" __global__ void fit_candidates(long long n_aggregates, const long long* offsets, const int* members,
                                           long long b, long long k, double tiny, const VALUE* B, VALUE* Q, VALUE* R,

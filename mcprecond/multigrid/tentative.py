@@ -14,10 +14,13 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import Backend, KernelSet, compile_row
+from mcprecond.backends.cuda_source import BLOCK, WARP
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.multigrid.patterns import Pattern, transpose_pattern
 
 KERNELS = KernelSet(__file__, "VALUE LANES")
+
+MOST_BLOCKS = 8  # of threads, as a multiple of the threads that a GPU runs at once
 
 #: A candidate is dropped on an aggregate if orthogonalization leaves less than this fraction of its norm.
 DEPENDENT = {"f": 1e-5, "d": 1e-10}
@@ -62,7 +65,10 @@ def fit_tentative(labels: Any, count: int, B: Any, block_size: int, backend: Bac
     xp, k = backend.xp, B.shape[1]
     (offsets, members), _ = transpose_pattern(pattern_of(labels, count, xp), count, backend)
     Q, coarse, any_vanished = xp.zeros_like(B), xp.zeros((count * k, k), B.dtype), xp.zeros(1, np.int32)
-    run = backend.kernels(KERNELS, VALUE=B.dtype, LANES=lanes_for(B.shape[0] / max(count, 1)))
+    lanes = lanes_for(B.shape[0] / max(count, 1))
+    if k == 1 and count * BLOCK <= MOST_BLOCKS * WARP * backend.resident_warps:
+        lanes = BLOCK  # where a graph has hubs, some of a few aggregates are large
+    run = backend.kernels(KERNELS, VALUE=B.dtype, LANES=lanes)
     tiny = DEPENDENT[B.dtype.char.lower()]
     run.fit_candidates(
         count, offsets, members, block_size, k, tiny, B.reshape(-1), Q.reshape(-1), coarse.reshape(-1), any_vanished
