@@ -177,13 +177,15 @@ def is_spread(i, k, indptr, indices, values, sizes, theta):
 def spread_positive(i, k, indptr, indices, values, places, common, shares, strengths):
     """Spread the entry at place k of row i over the common neighbors of i and its column.
 
-    `places` has the place at which each column was seen last; `common` and `shares` have room for a row.
+    `places` has the place of each column of row i in it, and any numbers for other columns; `common` and `shares` have
+    room for a row.
     """
     j, begin, end = np.uint32(indices[k]), indptr[i], indptr[i + 1]
     count, total = 0, 0.0
     for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + np.uint32(1)])):
-        own = places[np.uint32(indices[p])]
-        if begin <= own < end and values[p].real < 0:
+        own = begin + places[np.uint32(indices[p])]
+        is_there = begin <= own < end and indices[own] == indices[p] and strengths[own] != NEVER
+        if is_there and values[p].real < 0:
             common[count], shares[count] = own, -values[p].real
             total += shares[count]
             count += 1
@@ -196,21 +198,24 @@ def spread_positive(i, k, indptr, indices, values, places, common, shares, stren
 def find_strengths(first_part, end_part, n, indptr, indices, values, sizes, theta, signed, spreads, strengths):
     """Find the strength of each entry, which is compared with the limit."""
     for part in range(first_part, end_part):
-        places = common = np.empty(0, np.int64)
-        shares = np.empty(0)
+        places, common, shares = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0)
         for i in range(part * n // PARTS, (part + 1) * n // PARTS):
-            begin, end, spreads_any = indptr[i], indptr[i + 1], False
+            begin, end, any_positive, spreads_any = indptr[i], indptr[i + 1], False, False
             for k in range(begin, end):
-                strengths[k] = NEVER if i == indices[k] or (signed and values[k].real > 0) else abs(values[k])
-                spreads_any |= spreads and is_spread(i, k, indptr, indices, values, sizes, theta)
+                is_positive = i != indices[k] and values[k].real > 0
+                strengths[k] = NEVER if i == indices[k] or (signed and is_positive) else abs(values[k])
+                any_positive |= is_positive
+            if spreads and any_positive:
+                for k in range(begin, end):
+                    spreads_any |= is_spread(i, k, indptr, indices, values, sizes, theta)
             if not spreads_any:
                 continue
             if len(places) == 0:
-                places = np.full(n, -1, np.int64)
+                places = np.empty(n, np.int32)
             if len(common) < end - begin:
                 common, shares = np.empty(end - begin, np.int64), np.empty(end - begin)
             for k in range(begin, end):
-                places[indices[k]] = k if strengths[k] != NEVER else -1
+                places[indices[k]] = k - begin
             for k in range(begin, end):
                 if is_spread(i, k, indptr, indices, values, sizes, theta):
                     spread_positive(i, k, indptr, indices, values, places, common, shares, strengths)

@@ -190,13 +190,13 @@ def narrow_numbers(first, end, numbers, least, most, narrow, flaws):
 
     Set ``flaws[0]`` if a number that is not zero became zero, and ``flaws[1]`` if one is NaN or larger than `most`.
     """
+    any_lost = any_beyond = False
     for k in range(first, end):
         size = abs(numbers[k])
-        if size < least:
-            narrow[k] = 0
-            if size > 0:
-                flaws[0] = 1
-        else:
-            narrow[k] = numbers[k]
-            if not size <= most:
-                flaws[1] = 1
+        narrow[k] = 0 if size < least else numbers[k]
+        any_lost |= 0 < size < least
+        any_beyond |= not size <= most
+    if any_lost:
+        flaws[0] = 1
+    if any_beyond:
+        flaws[1] = 1
