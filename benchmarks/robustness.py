@@ -30,6 +30,7 @@ from scipy.spatial import Delaunay
 
 from mcprecond import ClassicalAMG, SmoothedAggregation, pcg, problems
 from mcprecond.multigrid import fitting_multigrid, rigid_body_modes
+from mcprecond.problems import graphs
 
 RTOL, MAXITER, RUNS = 1e-8, 1000, 3
 SWEEPS = "forward", "backward"
@@ -297,6 +298,7 @@ FAMILIES = {
     "geometric graph": Family(lambda n: laplacian_of(random_geometric(n, seed=SEED), 1e-6), 20_000, 1000),
     "random graph": Family(lambda n: laplacian_of(random_regular(n, 6, seed=SEED), 1e-3), 10_000, 1000),
     "tree": Family(random_tree, 30_000, 1000),
+    "hubs": Family(lambda k: laplacian_of(graphs.rmat(k), 1e-3), 14, 10),
 }
 
 
