@@ -6,6 +6,8 @@ A section is there if the run that it shows is.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -16,13 +18,15 @@ from report.noise import Range, verdict
 from report.noise import mean as mean_of
 from report.pictures import over_size, picture, plain_ticks
 from report.results import PAPERS, RESULTS, Document, runs
-from report.studies import of_methods_alone
+from report.studies import names, of_methods_alone
 from report.tables import by_name, mean
 
 #: What the authors' own codes took, and the name of ours for each that several papers compare with.
 AUTHORS, THEIR_NAMES = "colorings", {"csrcolor": "csrcolor", "chen_wlc": "chengc"}
 
 Case = dict[str, Any]
+#: What lends the panels of a picture.
+Lent = Callable[..., Any]
 
 TABLE_II_ROWS = ["csrcolor", "vb", "eb", "greedy"]
 WITHOUT_SHORTCUTS = "ecl_gc, no shortcut"
@@ -170,54 +174,52 @@ def count(value: float | None) -> str:
 
 def draw(documents: dict[str, Document], folder: Path) -> None:
     """The pictures of the runs that exist."""
-    pictures = {"trade-off": ("coloring-gpu", draw_trade_off), "profile": ("coloring-gpu", draw_profile)}
-    pictures |= {"scaling": ("coloring-scaling-gpu", draw_scaling), "steps": ("coloring-steps", draw_steps)}
-    for name, (run, drawn) in pictures.items():
-        if run in documents:
-            with picture(folder / f"colorings-{name}.svg", salt="colorings") as plt:
-                drawn(plt, documents[run]["cases"])
+    drawn = {"coloring-gpu": (draw_trade_off, draw_profile)}
+    drawn |= {"coloring-scaling-gpu": (draw_scaling,), "coloring-steps": (draw_steps,)}
+    for run, functions in drawn.items():
+        for one in functions if run in documents else ():
+            name = one.__name__.removeprefix("draw_").replace("_", "-")
+            one(documents[run]["cases"], partial(picture, folder / f"colorings-{name}.svg", salt="colorings"))
 
 
-def draw_trade_off(plt: Any, cases: list[Case]) -> None:
+def draw_trade_off(cases: list[Case], panels_of: Lent) -> None:
     """A panel per graph, one legend for all."""
     shown = [case for case in cases if case["name"] in TRADE_OFF_ON]
     methods = [row for row in names_of(cases) if "," not in row]  # shortcuts change no color
-    figure, panels = plt.subplots(1, len(shown), figsize=(3 * len(shown), 5.5), squeeze=False, layout="constrained")
-    for case, ax in zip(shown, panels[0], strict=True):
-        plots.time_against_colors(as_table([case], methods), ax).set(title=case["name"])
-        plain_ticks(ax.xaxis)
-    with_one_legend(figure, 7)
+    with panels_of(1, len(shown), figsize=(3 * len(shown), 5.5)) as (panels,):
+        for case, ax in zip(shown, panels, strict=True):
+            plots.time_against_colors(as_table([case], methods), ax).set(title=case["name"])
+            plain_ticks(ax.xaxis)
+        with_one_legend(panels[0].figure, 7)
 
 
-def draw_profile(plt: Any, cases: list[Case]) -> None:
+def draw_profile(cases: list[Case], panels_of: Lent) -> None:
     """The methods of the paper on the left, one or two of each kind on the right."""
-    _, panels = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    for ax, methods in zip(panels, (PAPERS["table_iii"], OF_EACH_KIND), strict=True):
-        plots.performance_profile(as_table(cases, [m for m in methods if together(cases, [m])]), ax)
+    with panels_of(1, 2, figsize=(10, 4)) as (panels,):
+        for ax, methods in zip(panels, (PAPERS["table_iii"], OF_EACH_KIND), strict=True):
+            plots.performance_profile(as_table(cases, [m for m in methods if together(cases, [m])]), ax)
 
 
-def draw_scaling(plt: Any, cases: list[Case]) -> None:
+def draw_scaling(cases: list[Case], panels_of: Lent) -> None:
     """For each family time and colors over the number of vertices."""
-    methods = names_of(cases)
-    families = list(dict.fromkeys(case["family"] for case in cases))
-    size = (8, 3.2 * len(families))
-    figure, panels = plt.subplots(len(families), 2, figsize=size, squeeze=False, layout="constrained")
-    for family, (times, colors) in zip(families, panels, strict=True):
-        rows = as_table([case for case in cases if case["family"] == family], methods)
-        over_size(rows, "seconds", times).set(title=family)
-        over_size(rows, "colors", colors).set(title=family)
-        plain_ticks(colors.yaxis)
-    with_one_legend(figure, 6)
+    methods, families = names_of(cases), names(cases, "family")
+    with panels_of(len(families), 2, figsize=(8, 3.2 * len(families))) as panels:
+        for family, (times, colors) in zip(families, panels, strict=True):
+            rows = as_table([case for case in cases if case["family"] == family], methods)
+            over_size(rows, "seconds", times).set(title=family)
+            over_size(rows, "colors", colors).set(title=family)
+            plain_ticks(colors.yaxis)
+        with_one_legend(panels[0, 0].figure, 6)
 
 
-def draw_steps(plt: Any, cases: list[Case]) -> None:
+def draw_steps(cases: list[Case], panels_of: Lent) -> None:
     """Alabandi et al., Figure 6: how many vertices each step colors."""
-    _, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
     case = most_steps(cases)
-    for key, label, look in (("colored", "no shortcuts", "--"), ("colored_with_shortcuts", "both shortcuts", "-")):
-        ax.plot(range(1, len(case[key]) + 1), case[key], look, label=label)
-    ax.set(xlabel="step", ylabel="vertices colored", xscale="log", yscale="log", title=case["name"])
-    ax.legend(frameon=False)
+    with panels_of(figsize=(6, 3.5)) as ((ax,),):
+        for key, label, look in (("colored", "no shortcuts", "--"), ("colored_with_shortcuts", "both shortcuts", "-")):
+            ax.plot(range(1, len(case[key]) + 1), case[key], look, label=label)
+        ax.set(xlabel="step", ylabel="vertices colored", xscale="log", yscale="log", title=case["name"])
+        ax.legend(frameon=False)
 
 
 def with_one_legend(figure: Any, columns: int) -> None:

@@ -14,11 +14,8 @@ def draw(found: dict[str, Document], folder: Path) -> None:
     """A row per run: iterations on the left, time with setup on the right; gray, with a marker per case."""
     documents = list(found.values())
     heights = [len(solver_names(document)) for document in documents]
-    with picture(folder / PICTURE, salt="fenl") as plt:
-        size = (8, 0.9 + 0.3 * sum(heights))
-        _, panels = plt.subplots(
-            len(documents), 2, figsize=size, squeeze=False, sharey="row", layout="constrained", height_ratios=heights
-        )
+    look = {"figsize": (8, 0.9 + 0.3 * sum(heights)), "sharey": "row", "height_ratios": heights}
+    with picture(folder / PICTURE, len(documents), 2, **look) as panels:
         for (left, right), document in zip(panels, documents, strict=True):
             names = solver_names(document)
             cases = document["cases"]

@@ -19,14 +19,8 @@ Names = dict[str, set[str]]
 
 
 class Found(NamedTuple):
-    """What the files of results have.
-
-    Attributes
-    ----------
-    names : dict
-        File -> the names of all matrices and methods in it, of the files that exist and are needed.
-    verdicts : list of (study or paper, sentence or item, "yes" or "no")
-        Of each relation that was measured.
+    """What the files of results have: by file the names of all matrices and methods in it, and the verdict on each
+    relation that was measured, with its study or paper and its sentence or item.
     """
 
     names: Names
@@ -63,11 +57,11 @@ def page(found: Found) -> str:
 
 def held(shown: dict[str, Any], verdicts: list[tuple[str, str, str]]) -> str:
     """How many of the relations of a table or figure hold; empty where there is none."""
-    about = shown.get("study"), shown["paper"]
+    item = shown["item"]
     own = [
         holds
         for of, said, holds in verdicts
-        if (of == about[0] and is_about(said, shown["item"])) or (of, said) == (about[1], shown["item"])
+        if (of == shown.get("study") and is_about(said, item)) or (of, said) == (shown["paper"], item)
     ]
     holding = own.count("yes")
     word = "yes" if holding == len(own) else "in part" if holding else "no"
@@ -98,10 +92,9 @@ def names_of(shown: dict[str, Any], found: Names) -> set[str]:
 def kinds(shown: dict[str, Any], found: Names) -> list[str]:
     """Which kinds of the paper's graphs its files have."""
     names = names_of(shown, found)
-    there = {
-        kind: any(name.startswith(tuple(begins)) for name in names) for kind, begins in shown.get("kinds", {}).items()
-    }
-    said = {"Here": [kind for kind in there if there[kind]], "Not here": [kind for kind in there if not there[kind]]}
+    said: dict[str, list[str]] = {"Here": [], "Not here": []}
+    for kind, begins in shown.get("kinds", {}).items():
+        said["Here" if any(name.startswith(tuple(begins)) for name in names) else "Not here"].append(kind)
     return [f"{where}: {', '.join(some)}." for where, some in said.items() if some]
 
 

@@ -55,11 +55,10 @@ def draw(found: dict[str, Document], folder: Path) -> None:
     document = found[RUN]
     systems = systems_of(document)
     names = list(dict.fromkeys(row["name"] for case in document["cases"] for row in case["solvers"]))
-    with picture(folder / PICTURE, salt="petsc") as plt:
-        columns = min(len(systems), 2)
-        lines = -(-len(systems) // columns)
-        size = (9, 0.6 + lines * (0.7 + 0.25 * len(names)))
-        _, panels = plt.subplots(lines, columns, figsize=size, squeeze=False, sharey=True, layout="constrained")
+    columns = min(len(systems), 2)
+    lines = -(-len(systems) // columns)
+    size = (9, 0.6 + lines * (0.7 + 0.25 * len(names)))
+    with picture(folder / PICTURE, lines, columns, figsize=size, sharey=True) as panels:
         for panel, system in zip(panels.flat, systems, strict=False):
             times = {
                 place_of(case): {name: total_ms(row) for name, row in case["rows"].items()} for case in system["cases"]

@@ -129,9 +129,8 @@ def least(found: dict[str, Row], names: tuple[str, ...]) -> float:
 def draw(found: Races, folder: Path) -> None:
     """A panel for each place, with a bar for each who solves."""
     places = bars_of(found)
-    with picture(folder / PICTURE, salt="race") as plt:
-        figure, panels = plt.subplots(max(len(places), 1), 1, figsize=(5, 3.4), layout="constrained", squeeze=False)
-        figure.suptitle("Time to solve for a million unknowns, setup included", fontsize=12)
+    with picture(folder / PICTURE, max(len(places), 1), figsize=(5, 3.4)) as panels:
+        panels[0, 0].figure.suptitle("Time to solve for a million unknowns, setup included", fontsize=12)
         for panel, (where, bars) in zip(panels[:, 0], places.items(), strict=False):
             for y, (who, ms, kind) in enumerate(bars):
                 panel.barh(y, ms, 0.85, color=COLORS[kind])

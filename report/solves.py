@@ -7,9 +7,11 @@ of the methods that were timed beside it, "auto" itself included, less one.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from report.generic import named
 from report.noise import fastest, total, total_ms
 from report.pictures import COLORS, MARKERS, picture, plain_ticks
 from report.results import RESULTS, Document, runs
@@ -32,8 +34,7 @@ def draw(found: dict[str, Document], folder: Path) -> None:
     """How many times faster than the baseline, a row for each matrix."""
     for document in [found[name] for name in found if name.startswith("solves-")]:
         cases = document["cases"][::-1]
-        with picture(folder / image_of(document)) as plt:
-            _, axes = plt.subplots(figsize=(6.4, 0.4 + 0.24 * len(cases)), layout="constrained")
+        with picture(folder / image_of(document), figsize=(6.4, 0.4 + 0.24 * len(cases))) as ((axes,),):
             for (solver, label), marker in zip(COMPARED.items(), MARKERS, strict=False):
                 axes.plot([gain(case, solver) for case in cases], range(len(cases)), marker, label=label, alpha=0.8)
             axes.axvline(1, color="black", linewidth=0.8)
@@ -43,8 +44,7 @@ def draw(found: dict[str, Document], folder: Path) -> None:
             axes.set_xlabel("times faster than the better of our CG and our CG with Jacobi")
             axes.legend(loc="upper center", bbox_to_anchor=(0.4, -0.08), ncols=4, frameon=False)
         if predicted := points(with_candidates(document), fitted()):
-            with picture(folder / f"choices-{image_of(document)}") as plt:
-                _, panels = plt.subplots(1, 2, figsize=(7.5, 3.6), layout="constrained")
+            with picture(folder / f"choices-{image_of(document)}", 1, 2, figsize=(7.5, 3.6)) as (panels,):
                 draw_predictions(predicted, *panels)
 
 
@@ -52,29 +52,26 @@ def image_of(document: Document) -> str:
     return f"solves-{'gpu' if document['machine']['gpu'] else 'cpu'}.svg"
 
 
-def solver_of(case: Case, name: str) -> Case:
-    return next(row for row in case["solvers"] if row["name"] == name)
-
-
 def gain(case: Case, solver: str) -> float:
     """How many times faster than the baseline."""
-    return total_ms(baseline(case)) / total_ms(solver_of(case, solver))
+    return total_ms(baseline(case)) / total_ms(named(case["solvers"])[solver])
 
 
 def baseline(case: Case) -> Case:
     """The faster of our solvers that need no coloring."""
-    return min((solver_of(case, name) for name in BASELINES), key=total_ms)
+    return min((row for row in case["solvers"] if row["name"] in BASELINES), key=total_ms)
 
 
 def faster(case: Case) -> str:
     """Whether SGS is faster than the baseline."""
-    return fastest(total(solver_of(case, "SGS auto")), [total(solver_of(case, name)) for name in BASELINES])
+    rows = named(case["solvers"])
+    return fastest(total(rows["SGS auto"]), [total(rows[name]) for name in BASELINES])
 
 
 def library_beside(case: Case) -> float:
     """How many times as long as SGS the library's better CG takes."""
     library = min(total_ms(row) for row in case["solvers"] if row["name"].startswith("library"))
-    return library / total_ms(solver_of(case, "SGS auto"))
+    return library / total_ms(named(case["solvers"])["SGS auto"])
 
 
 # What coloring="auto" predicted and what it lost.
@@ -98,16 +95,9 @@ def fitted(results: Path = RESULTS) -> set[str]:
 def with_candidates(document: Document, results: Path = RESULTS) -> list[Case]:
     """The cases of a run of solves with the candidates of "auto": their own, or those of choices.py."""
     name = f"choices-{'gpu' if document['machine']['gpu'] else 'cpu'}"
-    found = {case["name"]: case for other in runs([name], results).values() for case in other["cases"]}
-
-    def same(case: Case) -> bool:
-        other = found.get(case["name"], {})
-        return (case["unknowns"], case["nnz"]) == (other.get("unknowns"), other.get("nnz"))
-
-    return [
-        case if "candidates" in case or not same(case) else case | {"candidates": found[case["name"]]["candidates"]}
-        for case in document["cases"]
-    ]
+    same = itemgetter("name", "unknowns", "nnz")
+    found = {same(case): case["candidates"] for other in runs([name], results).values() for case in other["cases"]}
+    return [{"candidates": found.get(same(case), [])} | case for case in document["cases"]]
 
 
 def sgs(case: Case) -> dict[str, Case]:
@@ -121,9 +111,9 @@ def quickest(case: Case) -> str:
     return min(rows := sgs(case), key=lambda name: total_ms(rows[name]))
 
 
-def regret(case: Case) -> float:
+def regret(case: Case, method: str = "auto") -> float:
     """The share of time lost."""
-    return total_ms(sgs(case)["auto"]) / total_ms(sgs(case)[quickest(case)]) - 1
+    return total_ms(sgs(case)[method]) / total_ms(sgs(case)[quickest(case)]) - 1
 
 
 def is_best(case: Case) -> str:
@@ -135,10 +125,7 @@ def is_best(case: Case) -> str:
 def singles(cases: list[Case]) -> str:
     """What always taking one method would lose, by the same measure."""
     names = [name for name in sgs(cases[0]) if name != "auto"]
-    lost = {
-        name: mean([total_ms(sgs(case)[name]) / total_ms(sgs(case)[quickest(case)]) for case in cases])
-        for name in names
-    }
+    lost = {name: mean([1 + regret(case, name) for case in cases]) for name in names}
     return ", ".join(f"{percent(ratio - 1)} with {name}" for name, ratio in lost.items())
 
 
@@ -149,7 +136,7 @@ def points(cases: list[Case], known: set[str]) -> list[Point]:
 
 def of_case(case: Case, known: set[str]) -> Iterator[Point]:
     rows, name = sgs(case), case["name"]
-    for candidate in case.get("candidates", []):
+    for candidate in case["candidates"]:
         method, predicted = candidate["method"], candidate["iteration_ms"]
         if row := rows.get(method, rows["auto"] if rows["auto"]["method"] == method else None):
             iteration = predicted, row["solve"]["ms"] / row["iterations"]

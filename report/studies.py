@@ -7,13 +7,14 @@ import operator
 import statistics
 import tomllib
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
 from mcprecond.coloring import COLORINGS
 from mcprecond.studies import Table, plots
-from report.generic import HELPERS, evaluated_or, made, text_of
+from report.generic import HELPERS, MISSING, evaluated_or, made, text_of
 from report.noise import Range, average, verdict
 from report.noise import mean as mean_of
 from report.pictures import beside_legend, over_size, picture, plain_ticks
@@ -99,8 +100,9 @@ def compared(relation: dict[str, Any], rows: Rows) -> Range | bool | None:
         return evaluated_or(relation["computed"], scope, None)
     if "at" in relation:
         matrices = matrices[:1] if relation["at"] == "first" else matrices[-1:]
-    ratios = [*ratios_of(rows, matrices, relation["above"], relation["below"], relation.get("column")).values()]
-    return MEANS[relation.get("of", "geometric mean")](ratios) if ratios else None
+    methods = relation["above"], relation["below"]
+    ratios = ratios_of(rows, matrices, *methods, relation.get("column", "seconds")).values()
+    return MEANS[relation.get("of", "geometric mean")]([*ratios]) if ratios else None
 
 
 # What the expressions of studies.toml see.
@@ -110,21 +112,25 @@ def names(rows: Rows, column: str) -> list[str]:
     return list(dict.fromkeys(row[column] for row in rows))
 
 
+def row_of(rows: Rows, matrix: str, method: str) -> Row:
+    return next(row for row in rows if (row["matrix"], row["method"]) == (matrix, method))
+
+
 def range_of(rows: Rows, matrix: str, method: str, column: str = "seconds") -> Range:
     """A quantity of a matrix and a method, or the sum of several, "update_seconds + application_seconds"."""
-    columns = column.split(" + ")
-    row = next(row for row in rows if (row["matrix"], row["method"]) == (matrix, method))
+    row, columns = row_of(rows, matrix, method), column.split(" + ")
     if not all(map(row.get, columns)):
         raise KeyError(column)
     return reduce(operator.add, [Range.of(row, part) for part in columns])
 
 
-def ratios_of(rows: Rows, matrices: list[str], above: str, below: str, column: str | None = None) -> dict[str, Range]:
+def ratios_of(rows: Rows, matrices: list[str], above: str, below: str, column: str = "seconds") -> dict[str, Range]:
     """Matrix -> a quantity with one method relative to another, where both were run."""
-    scope = {"of": partial(range_of, rows), "above": above, "below": below, "column": column or "seconds"}
-    ratio = "of(matrix, above, column) / of(matrix, below, column)"
-    found = {matrix: evaluated_or(ratio, scope | {"matrix": matrix}, None) for matrix in matrices}
-    return {matrix: ratio for matrix, ratio in found.items() if ratio}
+    ratios = {}
+    for matrix in matrices:
+        with suppress(*MISSING):
+            ratios[matrix] = range_of(rows, matrix, above, column) / range_of(rows, matrix, below, column)
+    return ratios
 
 
 def tables_of(study: dict[str, Any], rows: Rows) -> list[str]:
@@ -175,8 +181,7 @@ def on_a_gpu(rows: Rows, method: str) -> Rows:
 
 
 def per_edge(rows: Rows, matrix: str, method: str) -> Range:
-    entries = next(row["entries"] for row in rows if (row["matrix"], row["method"]) == (matrix, method))
-    return range_of(rows, matrix, method).scale(1 / entries)
+    return range_of(rows, matrix, method).scale(1 / row_of(rows, matrix, method)["entries"])
 
 
 def degrees_and_shortcut_1(rows: Rows) -> Range | None:
@@ -289,6 +294,5 @@ def draw(found: dict[str, Document], folder: Path) -> None:
     """A picture for each study that was run."""
     for name, (drawn, panels) in DRAWN.items():
         if name in found:
-            with picture(folder / f"study-{name}.svg", salt=name) as plt:
-                _, axes = plt.subplots(1, panels, squeeze=False, figsize=(7.5, 4), layout="constrained")
-                drawn(found[name]["cases"], *axes.flat)
+            with picture(folder / f"study-{name}.svg", 1, panels, salt=name, figsize=(7.5, 4)) as (axes,):
+                drawn(found[name]["cases"], *axes)

@@ -45,8 +45,7 @@ def draw(documents: dict[str, Document], folder: Path) -> None:
     document = documents["weak-scaling-gpu"]
     cases = document["cases"]
     unknowns = [case["unknowns"] for case in cases]
-    with picture(folder / PICTURE) as plt:
-        _, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    with picture(folder / PICTURE, figsize=(7, 4)) as ((axes,),):
         for k, name in enumerate(quantities(cases[0])):
             times = [1e6 * quantities(case)[name] / case["unknowns"] for case in cases]
             style = {"marker": MARKERS[k % len(MARKERS)], "color": COLORS[k % len(COLORS)]}
