@@ -14,12 +14,12 @@ from typing import Any
 
 from mcprecond.studies import Table, plots
 from report import opponents
-from report.noise import Range, verdict
+from report.noise import Range, related, verdict
 from report.noise import mean as mean_of
 from report.pictures import over_size, picture, plain_ticks
 from report.results import PAPERS, RESULTS, Document, runs
-from report.studies import names, of_methods_alone
-from report.tables import by_name, mean
+from report.studies import of_methods_alone
+from report.tables import by_name, mean, names
 
 #: What the authors' own codes took, and the name of ours for each that several papers compare with.
 AUTHORS, THEIR_NAMES = "colorings", {"csrcolor": "csrcolor", "chen_wlc": "chengc"}
@@ -148,7 +148,7 @@ def held(cases: list[Case], relation: dict[str, Any]) -> list[str]:
     above, below, what = relation["above"], relation["below"], relation["of"]
     compared = [case["methods"] for case in together(cases, [above, below])]
     found = mean_of([Range.of(rows[above], what) / Range.of(rows[below], what) for rows in compared])
-    return [f"at least {relation['least']:g}", f"{found.found:.2f}", verdict(found, relation["least"])]
+    return related(found, relation["least"])
 
 
 def ratio(cases: list[Case], row: str, base: str = "csrcolor") -> str:

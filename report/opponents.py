@@ -31,9 +31,8 @@ def theirs(name: str) -> dict[str, Lines]:
 
 def lines_of(document: Document) -> dict[str, Lines]:
     """The lines of a run, by matrix or graph, in the order of the other pages."""
-    return {
-        case["name"]: case["lines"] for case in sorted(document["cases"], key=lambda case: ORDER.index(case["name"]))
-    }
+    cases = {case["name"]: case["lines"] for case in document["cases"]}
+    return {name: cases[name] for name in sorted(cases, key=ORDER.index)}
 
 
 def described(document: Document) -> str:
@@ -53,11 +52,8 @@ def succeeded(row: dict[str, Any]) -> bool:
 
 def colored_in(lines: Lines, code: str) -> str:
     """Time and colors, or why there are none."""
-    tried = [row for row in lines if row["kind"] == "color" and row["algo"] == code]
-    row = best(tried, "ms")
-    if row is None:
-        return failure(tried)
-    return f"{number(row['ms'])} / {row['colors']}"
+    row = best_by(lines, code)
+    return f"{number(row['ms'])} / {row['colors']}" if row else failure(by_code(lines, code))
 
 
 def failure(tried: Lines) -> str:
@@ -67,8 +63,12 @@ def failure(tried: Lines) -> str:
     return "timeout" if told.startswith("timeout") else "out of memory" if "failed to allocate" in told else "failed"
 
 
+def by_code(lines: Lines, code: str) -> Lines:
+    return [row for row in lines if row["kind"] == "color" and row["algo"] == code]
+
+
 def best_by(lines: Lines, code: str) -> dict[str, Any] | None:
-    return best((row for row in lines if row["kind"] == "color" and row["algo"] == code), "ms")
+    return best(by_code(lines, code), "ms")
 
 
 def relative(row: dict[str, Any] | None, base: dict[str, Any] | None) -> str:
@@ -93,18 +93,14 @@ def kokkos_solved(tried: Lines) -> str:
     if not tried:
         return "not run"
     (row,) = tried
-    if row["relres"] is None or row["relres"] > 2e-8:
-        return "not converged"
-    return f"{number(row['ms'])} ({row['iters']})"
+    converged = row["relres"] is not None and row["relres"] <= 2e-8
+    return f"{number(row['ms'])} ({row['iters']})" if converged else "not converged"
 
 
 def trials(lines: Lines) -> Lines:
     """The hierarchies that were tried under PCG. FGMRES's warm solves took no time, so they were none."""
-    return [
-        row
-        for row in lines
-        if row["kind"] == "pcg" and "algorithm" in row["params"] and row["params"]["solver"] == "PCG"
-    ]
+    solves = [row for row in lines if row["kind"] == "pcg"]
+    return [row for row in solves if "algorithm" in row["params"] and row["params"]["solver"] == "PCG"]
 
 
 def best_hierarchy(lines: Lines, coarsening: str, smoothers: list[str]) -> dict[str, Any] | None:

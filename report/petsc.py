@@ -9,6 +9,7 @@ from typing import Any
 from report.generic import Fields
 from report.pictures import gray_dots, picture, plain_ticks
 from report.results import Document
+from report.tables import names
 
 RUN, PICTURE = "petsc-gpu", "petsc.svg"
 
@@ -22,11 +23,7 @@ def systems_of(document: Document) -> list[dict[str, Any]]:
     for case in sorted(document["cases"], key=operator.itemgetter("points", "edge", "strong", "ranks")):
         systems.setdefault(f"{case['points']} points, {case['edge']}³", []).append(case | {"rows": rows_of(case)})
     return [
-        {
-            "name": name,
-            "cases": list(map(Fields, cases)),
-            "alone": next((case for case in cases if case["ranks"] == 1), {}),
-        }
+        {"name": name, "cases": [*map(Fields, cases)], "alone": cases[0] if cases[0]["ranks"] == 1 else {}}
         for name, cases in systems.items()
     ]
 
@@ -54,18 +51,18 @@ def draw(found: dict[str, Document], folder: Path) -> None:
         return
     document = found[RUN]
     systems = systems_of(document)
-    names = list(dict.fromkeys(row["name"] for case in document["cases"] for row in case["solvers"]))
+    solvers = names(row for case in document["cases"] for row in case["solvers"])
     columns = min(len(systems), 2)
     lines = -(-len(systems) // columns)
-    size = (9, 0.6 + lines * (0.7 + 0.25 * len(names)))
+    size = (9, 0.6 + lines * (0.7 + 0.25 * len(solvers)))
     with picture(folder / PICTURE, lines, columns, figsize=size, sharey=True) as panels:
         for panel, system in zip(panels.flat, systems, strict=False):
             times = {
-                place_of(case): {name: total_ms(row) for name, row in case["rows"].items()} for case in system["cases"]
+                place_of(case): {name: total_ms(row) for name, row in case.rows.items()} for case in system["cases"]
             }
-            gray_dots(panel, names, times, white=2)
-            panel.set(title=system["name"], xscale="log", yticks=range(len(names)), yticklabels=names)
-            panel.set_ylim(len(names) - 0.5, -0.5)
+            gray_dots(panel, solvers, times, white=2)
+            panel.set(title=system["name"], xscale="log", yticks=range(len(solvers)), yticklabels=solvers)
+            panel.set_ylim(len(solvers) - 0.5, -0.5)
             panel.set_xlabel("setup and solve [ms]")
             plain_ticks(panel.xaxis)
             panel.legend(frameon=False, fontsize=7, loc="lower right")

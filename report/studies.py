@@ -15,11 +15,11 @@ from typing import Any
 from mcprecond.coloring import COLORINGS
 from mcprecond.studies import Table, plots
 from report.generic import HELPERS, MISSING, evaluated_or, made, text_of
-from report.noise import Range, average, verdict
+from report.noise import Range, average, related
 from report.noise import mean as mean_of
 from report.pictures import beside_legend, over_size, picture, plain_ticks
 from report.results import PAPERS, RESULTS, Document, origin, runs
-from report.tables import TEMPLATES, mean, number, render, table, yes_or_no
+from report.tables import TEMPLATES, mean, names, number, render, table, yes_or_no
 
 DESCRIBED: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
 STUDIES: list[dict[str, Any]] = DESCRIBED["studies"]
@@ -84,10 +84,8 @@ def relations_of(study: dict[str, Any], rows: Rows) -> list[list[str]]:
         if isinstance(found, bool):
             cells = ["the same", "the same" if found else "others", yes_or_no(found)]
         else:
-            at_most = "most" in relation
-            bound = relation["most"] if at_most else relation.get("least", 1.0)
-            asked = f"at {'most' if at_most else 'least'} {bound:g}"
-            cells = [asked, f"{found.found:.2f}", verdict(found, bound, at_most=at_most)]
+            bound = relation.get("most", relation.get("least", 1.0))
+            cells = related(found, bound, at_most="most" in relation)
         lines.append([relation["sentence"], study["name"], relation["paper"], *cells])
     return lines
 
@@ -106,10 +104,6 @@ def compared(relation: dict[str, Any], rows: Rows) -> Range | bool | None:
 
 
 # What the expressions of studies.toml see.
-
-
-def names(rows: Rows, column: str) -> list[str]:
-    return list(dict.fromkeys(row[column] for row in rows))
 
 
 def row_of(rows: Rows, matrix: str, method: str) -> Row:

@@ -31,10 +31,8 @@ def asked_of(case: dict[str, Any]) -> dict[str, str]:
 
 def quantities(case: dict[str, Any]) -> dict[str, float]:
     """What is shown of a case, in ms."""
-    values = {}
-    for label in ("natural", "eb"):
-        values[f"iteration, {label}"] = case[label]["iteration_ms"]
-        values[f"application, {label}"] = case[label]["apply_ms"]
+    parts = {"iteration": "iteration_ms", "application": "apply_ms"}
+    values = {f"{part}, {label}": case[label][key] for label in ("natural", "eb") for part, key in parts.items()}
     return values | {"A @ x": case["spmv_ms"]}
 
 
