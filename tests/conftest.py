@@ -19,6 +19,30 @@ from mcprecond.storage.layouts import dia
 #: A plugin that has to come before the package.
 collect_ignore = ["interpreted.py"]
 
+#: Modules that take long, and so come first. NVRTC compiles for the first one, while in another process of `make test`
+#: Numba compiles what all others load.
+FIRST = (
+    "tests/backends/test_cuda_compiles.py",
+    "notebooks/",
+    "tests/apparatus/test_emulated.py",
+    "tests/apparatus/test_fuzz.py",
+    "tests/backends/test_first_use.py",
+    "tests/apparatus/test_benchmarks.py",
+    "tests/apparatus/test_docs.py",
+    "tests/backends/test_determinism.py",
+    "tests/multigrid/test_multigrid.py",
+    "tests/test_wide.py",
+    "tests/test_load.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def place(item: pytest.Item) -> int:
+        return next((k for k, begin in enumerate(FIRST) if item.nodeid.startswith(begin)), len(FIRST))
+
+    items.sort(key=place)
+
+
 settings.register_profile("mcprecond", deadline=None, derandomize=True, max_examples=25)
 # For the record of a GPU, whose time is short; each example costs dozens of launches.
 settings.register_profile("gpu", settings.get_profile("mcprecond"), max_examples=10)
