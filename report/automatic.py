@@ -5,11 +5,10 @@ defaults, and where CG is better off without any of ours. Times include setup.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from report.generic import named
 from report.noise import Range, verdict
-from report.results import Document, date, place
+from report.results import Document, Row, date, place
 from report.tables import mean, number, table
 
 AUTO = "auto"
@@ -20,28 +19,26 @@ HEADER = ["", "CG was the fastest on", "a preconditioner on", "none was faster b
 #: The preconditioners that "auto" is compared with, and the words that the page uses for each.
 FIXED = {"none": "without one"} | {name: f"with {name}" for name in ("Jacobi", "SGS", "DILU", "ILU0", "multigrid")}
 
-Case = dict[str, Any]
 
-
-def times(case: Case, names: Iterable[str] = FIXED) -> dict[str, Range]:
+def times(case: Row, names: Iterable[str] = FIXED) -> dict[str, Range]:
     """The times of setup and solve of those of these preconditioners with which CG converged."""
     rows = named(case["solvers"])
     return {name: Range.of(rows[name]) for name in names if rows[name]["converged"]}
 
 
-def multiple(case: Case, name: str = AUTO) -> float:
+def multiple(case: Row, name: str = AUTO) -> float:
     """The time divided by that of the best preconditioner. A solve that failed counts as the slowest one."""
     others = times(case).values()
     return times(case, [name]).get(name, max(others)).found / min(others).found
 
 
-def fixed(cases: list[Case]) -> str:
+def fixed(cases: list[Row]) -> str:
     """What always taking one preconditioner would come to, on the matrices where it converged."""
     means = {name: mean([multiple(case, name) for case in cases if name in times(case)]) for name in FIXED}
     return ", ".join(f"{means[name]:.2f} times {said}" for name, said in FIXED.items())
 
 
-def failures(name: str, cases: list[Case]) -> int:
+def failures(name: str, cases: list[Row]) -> int:
     """The number of matrices on which CG did not converge with this preconditioner."""
     return sum(name not in times(case) for case in cases)
 
@@ -66,7 +63,7 @@ def bound(end: Callable[[Iterable[float]], float], found: list[tuple[int, float]
     return f"{end(counts)} iterations, or {number(end(ms))} ms" if found else ""
 
 
-def compared(case: Case) -> tuple[str, int, float] | None:
+def compared(case: Row) -> tuple[str, int, float] | None:
     """Whether the best preconditioner takes less time than CG, and the iterations and milliseconds of CG; None where
     either of them fails.
     """

@@ -5,6 +5,7 @@ A section is there if the run that it shows is.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from functools import partial
@@ -17,14 +18,13 @@ from report import opponents
 from report.noise import Range, related, verdict
 from report.noise import mean as mean_of
 from report.pictures import over_size, picture, plain_ticks
-from report.results import PAPERS, RESULTS, Document, runs
+from report.results import PAPERS, RESULTS, Document, Row, runs
 from report.studies import of_methods_alone
 from report.tables import by_name, mean, names
 
 #: What the authors' own codes took, and the name of ours for each that several papers compare with.
 AUTHORS, THEIR_NAMES = "colorings", {"csrcolor": "csrcolor", "chen_wlc": "chengc"}
 
-Case = dict[str, Any]
 #: What lends the panels of a picture.
 Lent = Callable[..., Any]
 
@@ -42,16 +42,16 @@ def runs_beside(results: Path = RESULTS) -> dict[str, Document]:
     return runs([AUTHORS], results / "opponents") | alone
 
 
-def singles(cases: list[Case]) -> list[list[Case]]:
+def singles(cases: list[Row]) -> list[list[Row]]:
     """Each case by itself, and then all of them, of which a table has the mean."""
     return [*([case] for case in cases), cases]
 
 
-def label(some: list[Case]) -> str:
+def label(some: list[Row]) -> str:
     return some[0]["name"] if len(some) == 1 else "geometric mean"
 
 
-def with_quickest(case: Case) -> dict[str, Any]:
+def with_quickest(case: Row) -> dict[str, Any]:
     """The methods of a case, and the fastest of ours that takes one color more than ecl_gc at most."""
     rows = case["methods"]
     few = [row for name, row in rows.items() if name != "csrcolor" and row["colors"] <= rows["ecl_gc"]["colors"] + 1]
@@ -67,7 +67,7 @@ def compared(method: str, documents: dict[str, Document]) -> str:
     paper = PAPERS["compared"][method]
     cases = together(documents["coloring-gpu"]["cases"], [method])
 
-    def cells(some: list[Case], name: str = method) -> list[str]:
+    def cells(some: list[Row], name: str = method) -> list[str]:
         faster = [(other, name, "ms") for other in paper["over"]]
         fewer = [(name, other, "colors") for other in paper["colors"]]
         return [f"{gain(some, *what):.2f}" if together(some, [*what[:2]]) else "" for what in (*faster, *fewer)]
@@ -89,7 +89,7 @@ def compared(method: str, documents: dict[str, Document]) -> str:
     return by_name("graph", columns, rows)
 
 
-def of_the_authors(codes: dict[str, str], documents: dict[str, Document]) -> list[Case]:
+def of_the_authors(codes: dict[str, str], documents: dict[str, Document]) -> list[Row]:
     """Their run as ours: graphs with what these codes took there, under names of ours."""
     if AUTHORS not in documents:
         return []
@@ -100,9 +100,9 @@ def of_the_authors(codes: dict[str, str], documents: dict[str, Document]) -> lis
     return together(cases, ["csrcolor"])
 
 
-def of_a_study(document: Document | None) -> list[Case]:
+def of_a_study(document: Document | None) -> list[Row]:
     """A study as a run of colorings."""
-    cases: dict[str, Case] = {}
+    cases: dict[str, Row] = {}
     for row in document["cases"] if document else []:
         if row["verified"]:
             case = cases.setdefault(row["matrix"], {"name": row["matrix"], "methods": {}})
@@ -110,14 +110,14 @@ def of_a_study(document: Document | None) -> list[Case]:
     return list(cases.values())
 
 
-def arithmetic_mean(cases: list[Case]) -> Case:
+def arithmetic_mean(cases: list[Row]) -> Row:
     """The last line of Table 4 of Alabandi et al."""
     ratio, printed = fmean(case["steps"] / case["steps_with_shortcuts"] for case in cases), PAPERS["table_4_mean"]
     theirs = {"paper": f"their {printed['graphs']} graphs", "printed": printed["ratio"]}
     return {"name": "arithmetic mean", "ratio": ratio} | theirs
 
 
-def most_steps(cases: list[Case]) -> Case:
+def most_steps(cases: list[Row]) -> Row:
     """The case that shows best what shortcuts do."""
     return max(cases, key=lambda case: case["steps"])
 
@@ -128,22 +128,22 @@ def fewer(found: dict[str, Any], slow: tuple[str, int], fast: tuple[str, int]) -
     return f"{100 * (1 - ratio):.0f}%"
 
 
-def names_of(cases: list[Case]) -> list[str]:
+def names_of(cases: list[Row]) -> list[str]:
     """Every method of a run, in order of appearance."""
     return list(dict.fromkeys(row for case in cases for row in case["methods"]))
 
 
-def together(cases: list[Case], rows: list[str]) -> list[Case]:
+def together(cases: list[Row], rows: list[str]) -> list[Row]:
     """The cases in which all of these methods ran."""
     return [case for case in cases if all(row in case["methods"] for row in rows)]
 
 
-def gain(cases: list[Case], slow: str, fast: str, what: str) -> float:
+def gain(cases: list[Row], slow: str, fast: str, what: str) -> float:
     """The geometric mean of a ratio, over the cases that have both."""
     return mean([c["methods"][slow][what] / c["methods"][fast][what] for c in together(cases, [slow, fast])])
 
 
-def held(cases: list[Case], relation: dict[str, Any]) -> list[str]:
+def held(cases: list[Row], relation: dict[str, Any]) -> list[str]:
     """What is found of a relation, and whether it holds."""
     above, below, what = relation["above"], relation["below"], relation["of"]
     compared = [case["methods"] for case in together(cases, [above, below])]
@@ -151,17 +151,13 @@ def held(cases: list[Case], relation: dict[str, Any]) -> list[str]:
     return related(found, relation["least"])
 
 
-def ratio(cases: list[Case], row: str, base: str = "csrcolor") -> str:
+def ratio(cases: list[Row], row: str, base: str = "csrcolor") -> str:
     """The time relative to that of another method, in the geometric mean; empty where a time is missing."""
-    if len(together(cases, [row, base])) < len(cases):
-        return ""
-    return f"{gain(cases, row, base, 'ms'):.2f}"
+    return f"{gain(cases, row, base, 'ms'):.2f}" if together(cases, [row, base]) == cases else ""
 
 
-def cell(row: dict[str, Any] | None) -> str:
-    if row is None:
-        return "not run"
-    return f"{ms(row['ms'])} / {row['colors']}"
+def cell(row: Row | None) -> str:
+    return f"{ms(row['ms'])} / {row['colors']}" if row else "not run"
 
 
 def ms(value: float) -> str:
@@ -182,7 +178,7 @@ def draw(documents: dict[str, Document], folder: Path) -> None:
             one(documents[run]["cases"], partial(picture, folder / f"colorings-{name}.svg", salt="colorings"))
 
 
-def draw_trade_off(cases: list[Case], panels_of: Lent) -> None:
+def draw_trade_off(cases: list[Row], panels_of: Lent) -> None:
     """A panel per graph, one legend for all."""
     shown = [case for case in cases if case["name"] in TRADE_OFF_ON]
     methods = [row for row in names_of(cases) if "," not in row]  # shortcuts change no color
@@ -193,14 +189,14 @@ def draw_trade_off(cases: list[Case], panels_of: Lent) -> None:
         with_one_legend(panels[0].figure, 7)
 
 
-def draw_profile(cases: list[Case], panels_of: Lent) -> None:
+def draw_profile(cases: list[Row], panels_of: Lent) -> None:
     """The methods of the paper on the left, one or two of each kind on the right."""
     with panels_of(1, 2, figsize=(10, 4)) as (panels,):
         for ax, methods in zip(panels, (PAPERS["table_iii"], OF_EACH_KIND), strict=True):
             plots.performance_profile(as_table(cases, [m for m in methods if together(cases, [m])]), ax)
 
 
-def draw_scaling(cases: list[Case], panels_of: Lent) -> None:
+def draw_scaling(cases: list[Row], panels_of: Lent) -> None:
     """For each family time and colors over the number of vertices."""
     methods, families = names_of(cases), names(cases, "family")
     with panels_of(len(families), 2, figsize=(8, 3.2 * len(families))) as panels:
@@ -212,7 +208,7 @@ def draw_scaling(cases: list[Case], panels_of: Lent) -> None:
         with_one_legend(panels[0, 0].figure, 6)
 
 
-def draw_steps(cases: list[Case], panels_of: Lent) -> None:
+def draw_steps(cases: list[Row], panels_of: Lent) -> None:
     """Alabandi et al., Figure 6: how many vertices each step colors."""
     case = most_steps(cases)
     with panels_of(figsize=(6, 3.5)) as ((ax,),):
@@ -229,13 +225,11 @@ def with_one_legend(figure: Any, columns: int) -> None:
     figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns, frameon=False)
 
 
-def as_table(cases: list[Case], methods: list[str]) -> Any:
+def as_table(cases: list[Row], methods: list[str]) -> Any:
     """The rows that studies.plots draws; a method that was not run is not verified."""
-    rows = []
-    for case in cases:
-        for method in methods:
-            row = case["methods"].get(method, {"ms": math.inf, "colors": None})
-            of_both = {"matrix": case["name"], "vertices": case["vertices"], "method": method}
-            found = {"seconds": row["ms"] / 1e3, "colors": row["colors"], "verified": method in case["methods"]}
-            rows.append(of_both | found)
+    rows, nothing = [], {"ms": math.inf, "colors": None}
+    for case, method in itertools.product(cases, methods):
+        row = case["methods"].get(method, nothing)
+        found = {"seconds": row["ms"] / 1e3, "colors": row["colors"], "verified": row is not nothing}
+        rows.append({"matrix": case["name"], "vertices": case["vertices"], "method": method} | found)
     return Table(rows)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from typing import Any
 
-from report.results import RESULTS, Document, date, runs, versions
+from report.results import RESULTS, Document, Row, date, runs, versions
 from report.tables import number
 
-Lines = list[dict[str, Any]]
+Lines = list[Row]
 
 #: Matrices and graphs in the order of the columns.
 ORDER = (
@@ -40,13 +39,13 @@ def described(document: Document) -> str:
     return f"{what}. {document['machine']['gpu']}, {date(document)}, {versions(document)}"
 
 
-def best(lines: Iterable[dict[str, Any]], *keys: str) -> dict[str, Any] | None:
+def best(lines: Iterable[Row], *keys: str) -> Row | None:
     """The line with the least sum of these times, of those that have them and did not fail."""
     done = [row for row in lines if all(row.get(key) is not None for key in keys) and succeeded(row)]
     return min(done, key=lambda row: sum(row[key] for key in keys), default=None)
 
 
-def succeeded(row: dict[str, Any]) -> bool:
+def succeeded(row: Row) -> bool:
     return "error" not in row and row.get("status", "success") == "success" and row.get("valid", True)
 
 
@@ -67,11 +66,11 @@ def by_code(lines: Lines, code: str) -> Lines:
     return [row for row in lines if row["kind"] == "color" and row["algo"] == code]
 
 
-def best_by(lines: Lines, code: str) -> dict[str, Any] | None:
+def best_by(lines: Lines, code: str) -> Row | None:
     return best(by_code(lines, code), "ms")
 
 
-def relative(row: dict[str, Any] | None, base: dict[str, Any] | None) -> str:
+def relative(row: Row | None, base: Row | None) -> str:
     return "" if row is None or base is None else f"{row['ms'] / base['ms']:.3f}"
 
 
@@ -103,20 +102,20 @@ def trials(lines: Lines) -> Lines:
     return [row for row in solves if "algorithm" in row["params"] and row["params"]["solver"] == "PCG"]
 
 
-def best_hierarchy(lines: Lines, coarsening: str, smoothers: list[str]) -> dict[str, Any] | None:
+def best_hierarchy(lines: Lines, coarsening: str, smoothers: list[str]) -> Row | None:
     """The best of a kind, by setup and solve."""
     of_it = [row for row in trials(lines) if coarsening in row["params"]["extra"] or coarsening == row["precond"]]
     return best([row for row in of_it if row["params"]["smoother"] in smoothers], "setup_ms", "solve_ms")
 
 
-def our_hierarchy(case: dict[str, Any]) -> str:
+def our_hierarchy(case: Row) -> str:
     """Ours in our run, with an update for the second setup."""
     row = next(row for row in case["solvers"] if row["name"] == "multigrid")
     times = {"setup_ms": row["setup"]["ms"], "solve_ms": row["solve"]["ms"], "iters": row["iterations"]}
     return hierarchy(times | {"resetup_ms": case["update"]["ms"]})
 
 
-def hierarchy(row: dict[str, Any] | None) -> str:
+def hierarchy(row: Row | None) -> str:
     if row is None:
         return ""
     again = f" [{number(row['resetup_ms'])}]" if row.get("resetup_ms") else ""

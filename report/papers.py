@@ -31,10 +31,10 @@ def load(results: Path = RESULTS) -> Found:
     """See `Found`."""
     needed = {name for shown in PAPERS["shown"] for name in shown.get("results", [])}
     names = {name: names_in(json.loads((results / name).read_text())) for name in needed if (results / name).exists()}
-    verdicts = []
+    verdicts, found = [], studies.load(results / "studies")
     for study in studies.STUDIES:
-        if document := studies.load(results / "studies").get(study["name"]):
-            rows = [row for row in document["cases"] if row["verified"]]
+        if study["name"] in found:
+            rows = [row for row in found[study["name"]]["cases"] if row["verified"]]
             verdicts += [(study["name"], cells[0], cells[-1]) for cells in studies.relations_of(study, rows)]
     if document := runs(["coloring-gpu"], results).get("coloring-gpu"):
         for relation in PAPERS["relations"]:

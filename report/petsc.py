@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import operator
 from pathlib import Path
-from typing import Any
 
 from report.generic import Fields
 from report.pictures import gray_dots, picture, plain_ticks
-from report.results import Document
+from report.results import Document, Row
 from report.tables import names
 
 RUN, PICTURE = "petsc-gpu", "petsc.svg"
 
-Case = dict[str, Any]
-Row = dict[str, Any]
 
-
-def systems_of(document: Document) -> list[dict[str, Any]]:
+def systems_of(document: Document) -> list[Row]:
     """The cases of each system: one rank, more of them with a cube each, and more that share one."""
-    systems: dict[str, list[Case]] = {}
+    systems: dict[str, list[Row]] = {}
     for case in sorted(document["cases"], key=operator.itemgetter("points", "edge", "strong", "ranks")):
         systems.setdefault(f"{case['points']} points, {case['edge']}³", []).append(case | {"rows": rows_of(case)})
     return [
@@ -28,14 +24,14 @@ def systems_of(document: Document) -> list[dict[str, Any]]:
     ]
 
 
-def place_of(case: Case) -> str:
+def place_of(case: Row) -> str:
     """How many ranks, and what they share."""
     if case["ranks"] == 1:
         return "1 rank"
     return f"{case['ranks']} ranks{', one cube' if case['strong'] else ''}"
 
 
-def rows_of(case: Case) -> dict[str, Row]:
+def rows_of(case: Row) -> dict[str, Row]:
     """What ran, by name."""
     return {row["name"]: row for row in case.get("solvers", ()) if "failed" not in row}
 

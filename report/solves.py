@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from report.generic import named
 from report.noise import fastest, total, total_ms
 from report.pictures import COLORS, MARKERS, picture, plain_ticks
-from report.results import RESULTS, Document, runs
+from report.results import RESULTS, Document, Row, runs
 from report.tables import mean
 
 BASELINES = ("pcg CG", "pcg Jacobi")  # the faster of them
@@ -26,8 +26,6 @@ COMPARED = {
     "pcg Jacobi": "ours, Jacobi",
     "SGS auto": "SGS",
 }
-
-Case = dict[str, Any]
 
 
 def draw(found: dict[str, Document], folder: Path) -> None:
@@ -52,23 +50,23 @@ def image_of(document: Document) -> str:
     return f"solves-{'gpu' if document['machine']['gpu'] else 'cpu'}.svg"
 
 
-def gain(case: Case, solver: str) -> float:
+def gain(case: Row, solver: str) -> float:
     """How many times faster than the baseline."""
     return total_ms(baseline(case)) / total_ms(named(case["solvers"])[solver])
 
 
-def baseline(case: Case) -> Case:
+def baseline(case: Row) -> Row:
     """The faster of our solvers that need no coloring."""
     return min((row for row in case["solvers"] if row["name"] in BASELINES), key=total_ms)
 
 
-def faster(case: Case) -> str:
+def faster(case: Row) -> str:
     """Whether SGS is faster than the baseline."""
     rows = named(case["solvers"])
     return fastest(total(rows["SGS auto"]), [total(rows[name]) for name in BASELINES])
 
 
-def library_beside(case: Case) -> float:
+def library_beside(case: Row) -> float:
     """How many times as long as SGS the library's better CG takes."""
     library = min(total_ms(row) for row in case["solvers"] if row["name"].startswith("library"))
     return library / total_ms(named(case["solvers"])["SGS auto"])
@@ -92,7 +90,7 @@ def fitted(results: Path = RESULTS) -> set[str]:
     return {case["name"] for document in runs(["sweeps-gpu"], results).values() for case in document["cases"]}
 
 
-def with_candidates(document: Document, results: Path = RESULTS) -> list[Case]:
+def with_candidates(document: Document, results: Path = RESULTS) -> list[Row]:
     """The cases of a run of solves with the candidates of "auto": their own, or those of choices.py."""
     name = f"choices-{'gpu' if document['machine']['gpu'] else 'cpu'}"
     same = itemgetter("name", "unknowns", "nnz")
@@ -100,41 +98,41 @@ def with_candidates(document: Document, results: Path = RESULTS) -> list[Case]:
     return [{"candidates": found.get(same(case), [])} | case for case in document["cases"]]
 
 
-def sgs(case: Case) -> dict[str, Case]:
+def sgs(case: Row) -> dict[str, Row]:
     """SGS by method, "auto" among them."""
     rows = [row for row in case["solvers"] if row["name"].startswith("SGS") and "setup" in row]
     return {row["name"].removeprefix("SGS "): row for row in rows}
 
 
-def quickest(case: Case) -> str:
+def quickest(case: Row) -> str:
     """The method of the least time; "auto" may beat the method that it takes, by numbering rows anew or by noise."""
     return min(rows := sgs(case), key=lambda name: total_ms(rows[name]))
 
 
-def regret(case: Case, method: str = "auto") -> float:
+def regret(case: Row, method: str = "auto") -> float:
     """The share of time lost."""
     return total_ms(sgs(case)[method]) / total_ms(sgs(case)[quickest(case)]) - 1
 
 
-def is_best(case: Case) -> str:
+def is_best(case: Row) -> str:
     """Whether "auto" takes no longer than the others."""
     times = {name: total(row) for name, row in sgs(case).items()}
     return fastest(times.pop("auto"), times.values())
 
 
-def singles(cases: list[Case]) -> str:
+def singles(cases: list[Row]) -> str:
     """What always taking one method would lose, by the same measure."""
     names = [name for name in sgs(cases[0]) if name != "auto"]
     lost = {name: mean([1 + regret(case, name) for case in cases]) for name in names}
     return ", ".join(f"{percent(ratio - 1)} with {name}" for name, ratio in lost.items())
 
 
-def points(cases: list[Case], known: set[str]) -> list[Point]:
+def points(cases: list[Row], known: set[str]) -> list[Point]:
     """All methods that were both predicted and measured."""
     return [point for case in cases for point in of_case(case, known)]
 
 
-def of_case(case: Case, known: set[str]) -> Iterator[Point]:
+def of_case(case: Row, known: set[str]) -> Iterator[Point]:
     rows, name = sgs(case), case["name"]
     for candidate in case["candidates"]:
         method, predicted = candidate["method"], candidate["iteration_ms"]
@@ -153,7 +151,7 @@ def off(found: list[Point]) -> str:
     return f"a factor of {mean(factors):.2f} in the geometric mean, and {max(factors):.1f} at most, on {worst}"
 
 
-def taken(case: Case, known: set[str]) -> Point | None:
+def taken(case: Row, known: set[str]) -> Point | None:
     """Of the method that "auto" took."""
     return next((point for point in of_case(case, known) if point.method == sgs(case)["auto"]["method"]), None)
 

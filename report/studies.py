@@ -18,16 +18,15 @@ from report.generic import HELPERS, MISSING, evaluated_or, made, text_of
 from report.noise import Range, average, related
 from report.noise import mean as mean_of
 from report.pictures import beside_legend, over_size, picture, plain_ticks
-from report.results import PAPERS, RESULTS, Document, origin, runs
+from report.results import PAPERS, RESULTS, Document, Row, origin, runs
 from report.tables import TEMPLATES, mean, names, number, render, table, yes_or_no
 
 DESCRIBED: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
-STUDIES: list[dict[str, Any]] = DESCRIBED["studies"]
+STUDIES: list[Row] = DESCRIBED["studies"]
 
 #: The functions that reduce several ratios to one, by their names in studies.toml.
 MEANS: dict[str, Callable[[list[Range]], Range]] = {"geometric mean": mean_of, "average": average, "largest": max}
 
-Row = dict[str, Any]
 Rows = list[Row]
 
 
