@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from report.generic import named
 from report.noise import Range, verdict
 from report.results import Document, Row, date, place
-from report.tables import mean, number, table
+from report.tables import number, table
 
 AUTO = "auto"
 FILES = ("automatic-gpu", "automatic-cpu")
@@ -30,12 +30,6 @@ def multiple(case: Row, name: str = AUTO) -> float:
     """The time divided by that of the best preconditioner. A solve that failed counts as the slowest one."""
     others = times(case).values()
     return times(case, [name]).get(name, max(others)).found / min(others).found
-
-
-def fixed(cases: list[Row]) -> str:
-    """What always taking one preconditioner would come to, on the matrices where it converged."""
-    means = {name: mean([multiple(case, name) for case in cases if name in times(case)]) for name in FIXED}
-    return ", ".join(f"{means[name]:.2f} times {said}" for name, said in FIXED.items())
 
 
 def failures(name: str, cases: list[Row]) -> int:

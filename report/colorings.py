@@ -15,7 +15,7 @@ from typing import Any
 
 from mcprecond.studies import Table, plots
 from report import opponents
-from report.noise import Range, related, verdict
+from report.noise import Range, related
 from report.noise import mean as mean_of
 from report.pictures import over_size, picture, plain_ticks
 from report.results import PAPERS, RESULTS, Document, Row, runs
@@ -42,24 +42,11 @@ def runs_beside(results: Path = RESULTS) -> dict[str, Document]:
     return runs([AUTHORS], results / "opponents") | alone
 
 
-def singles(cases: list[Row]) -> list[list[Row]]:
-    """Each case by itself, and then all of them, of which a table has the mean."""
-    return [*([case] for case in cases), cases]
-
-
-def label(some: list[Row]) -> str:
-    return some[0]["name"] if len(some) == 1 else "geometric mean"
-
-
 def with_quickest(case: Row) -> dict[str, Any]:
     """The methods of a case, and the fastest of ours that takes one color more than ecl_gc at most."""
     rows = case["methods"]
     few = [row for name, row in rows.items() if name != "csrcolor" and row["colors"] <= rows["ecl_gc"]["colors"] + 1]
     return rows | {"the quickest": min(few, key=lambda row: row["ms"])}
-
-
-def said(found: Range, limit: float) -> str:
-    return f"{found.found:.3g} (at most {limit:g}): {verdict(found, limit, at_most=True)}"
 
 
 def compared(method: str, documents: dict[str, Document]) -> str:
@@ -120,12 +107,6 @@ def arithmetic_mean(cases: list[Row]) -> Row:
 def most_steps(cases: list[Row]) -> Row:
     """The case that shows best what shortcuts do."""
     return max(cases, key=lambda case: case["steps"])
-
-
-def fewer(found: dict[str, Any], slow: tuple[str, int], fast: tuple[str, int]) -> str:
-    """The share of the rounds that another size of chunks, or another rule, saves."""
-    ratio = mean([rows[fast]["rounds"] / rows[slow]["rounds"] for rows in found.values()])
-    return f"{100 * (1 - ratio):.0f}%"
 
 
 def names_of(cases: list[Row]) -> list[str]:

@@ -60,18 +60,6 @@ def baseline(case: Row) -> Row:
     return min((row for row in case["solvers"] if row["name"] in BASELINES), key=total_ms)
 
 
-def faster(case: Row) -> str:
-    """Whether SGS is faster than the baseline."""
-    rows = named(case["solvers"])
-    return fastest(total(rows["SGS auto"]), [total(rows[name]) for name in BASELINES])
-
-
-def library_beside(case: Row) -> float:
-    """How many times as long as SGS the library's better CG takes."""
-    library = min(total_ms(row) for row in case["solvers"] if row["name"].startswith("library"))
-    return library / total_ms(named(case["solvers"])["SGS auto"])
-
-
 # What coloring="auto" predicted and what it lost.
 
 
