@@ -78,12 +78,10 @@ def compared(method: str, documents: dict[str, Document]) -> str:
 
 def of_the_authors(codes: dict[str, str], documents: dict[str, Document]) -> list[Row]:
     """Their run as ours: graphs with what these codes took there, under names of ours."""
-    if AUTHORS not in documents:
-        return []
     cases = []
-    for graph, lines in opponents.lines_of(documents[AUTHORS]).items():
-        rows = {name: opponents.best_by(lines, code) for name, code in codes.items()}
-        cases.append({"name": graph, "methods": {name: row for name, row in rows.items() if row}})
+    for graph, lines in (opponents.lines_of(documents[AUTHORS]) if AUTHORS in documents else {}).items():
+        found = {name: row for name, code in codes.items() if (row := opponents.best_by(lines, code))}
+        cases.append({"name": graph, "methods": found})
     return together(cases, ["csrcolor"])
 
 

@@ -70,10 +70,7 @@ def held(shown: dict[str, Any], verdicts: list[tuple[str, str, str]]) -> str:
 
 def is_about(sentence: str, item: str) -> bool:
     """Whether the sentence of a relation is about a table or figure; without a label it is about all of its study."""
-    label = LABEL.match(sentence)
-    if label is None:
-        return True
-    kind, number = label.groups()
+    kind, number = label.groups() if (label := LABEL.match(sentence)) else ("", None)
     return item.startswith(kind) and (number is None or number in re.findall(r"[\w.-]+", item))
 
 

@@ -6,7 +6,6 @@ of the methods that were timed beside it, "auto" itself included, less one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -108,26 +107,16 @@ def is_best(case: Row) -> str:
     return fastest(times.pop("auto"), times.values())
 
 
-def singles(cases: list[Row]) -> str:
-    """What always taking one method would lose, by the same measure."""
-    names = [name for name in sgs(cases[0]) if name != "auto"]
-    lost = {name: mean([1 + regret(case, name) for case in cases]) for name in names}
-    return ", ".join(f"{percent(ratio - 1)} with {name}" for name, ratio in lost.items())
-
-
 def points(cases: list[Row], known: set[str]) -> list[Point]:
     """All methods that were both predicted and measured."""
-    return [point for case in cases for point in of_case(case, known)]
-
-
-def of_case(case: Row, known: set[str]) -> Iterator[Point]:
-    rows, name = sgs(case), case["name"]
-    for candidate in case["candidates"]:
-        method, predicted = candidate["method"], candidate["iteration_ms"]
+    found = []
+    for case, candidate in [(each, candidate) for each in cases for candidate in each["candidates"]]:
+        rows, method, predicted = sgs(case), candidate["method"], candidate["iteration_ms"]
         if row := rows.get(method, rows["auto"] if rows["auto"]["method"] == method else None):
             iteration = predicted, row["solve"]["ms"] / row["iterations"]
             total = candidate["coloring_ms"] + row["iterations"] * predicted, total_ms(row)
-            yield Point(name, method, name in known, iteration, total)
+            found.append(Point(case["name"], method, case["name"] in known, iteration, total))
+    return found
 
 
 def off(found: list[Point]) -> str:
@@ -141,7 +130,7 @@ def off(found: list[Point]) -> str:
 
 def taken(case: Row, known: set[str]) -> Point | None:
     """Of the method that "auto" took."""
-    return next((point for point in of_case(case, known) if point.method == sgs(case)["auto"]["method"]), None)
+    return next((point for point in points([case], known) if point.method == sgs(case)["auto"]["method"]), None)
 
 
 def percent(share: float) -> str:

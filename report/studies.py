@@ -14,7 +14,7 @@ from typing import Any
 
 from mcprecond.coloring import COLORINGS
 from mcprecond.studies import Table, plots
-from report.generic import HELPERS, MISSING, evaluated_or, made, text_of
+from report.generic import HELPERS, MISSING, evaluated_or, made
 from report.noise import Range, average, related
 from report.noise import mean as mean_of
 from report.pictures import beside_legend, over_size, picture, plain_ticks
@@ -136,11 +136,9 @@ def tables_of(study: dict[str, Any], rows: Rows) -> list[str]:
 def pivot(rows: Rows, title: str, cell: str, more: str = "[]") -> str:
     """A column for each matrix, a row for each method."""
     rows = [*rows, *evaluated_or(more, SCOPE | {"rows": rows}, ())]
-    by_case = {(row["matrix"], row["method"]): text_of(cell, SCOPE | row) for row in rows}
-    lines = [{"each": "method in methods", "lines": [["{method}", "{by_case.get((matrix, method), '')}"]]}]
-    spec = {"corner": title, "across": "matrix in matrices", "head": "{matrix}", "lines": lines}
-    both = {"matrices": names(rows, "matrix"), "methods": names(rows, "method")}
-    return made(spec, {"by_case": by_case} | both)
+    lines = [{"each": "row in rows; _ in range(row.matrix == name)", "lines": [["{row.method}", cell]]}]
+    spec = {"corner": title, "across": "name in names(rows, 'matrix')", "head": "{name}", "lines": lines}
+    return made(spec, SCOPE | {"rows": rows})
 
 
 def ms(seconds: float) -> str:
@@ -148,9 +146,7 @@ def ms(seconds: float) -> str:
 
 
 def shown(cell: float | None) -> str:
-    if cell is None:
-        return ""
-    return f"{cell:,}" if isinstance(cell, int) else number(cell)
+    return "" if cell is None else f"{cell:,}" if isinstance(cell, int) else number(cell)
 
 
 def beside_paper(row: Row, name: str) -> str:
