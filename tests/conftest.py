@@ -19,20 +19,15 @@ from mcprecond.storage.layouts import dia
 #: A plugin that has to come before the package.
 collect_ignore = ["interpreted.py"]
 
-#: Modules that take long, and so come first. NVRTC compiles for the first one, while in another process of `make test`
-#: Numba compiles what all others load.
+#: What comes first of all tests: NVRTC compiles for the first module, while in another process of `make test` Numba
+#: compiles what all others load. The last two take long, and at the end one process would wait for them.
 FIRST = (
     "tests/backends/test_cuda_compiles.py",
     "notebooks/",
-    "tests/apparatus/test_emulated.py",
-    "tests/apparatus/test_fuzz.py",
-    "tests/backends/test_first_use.py",
-    "tests/apparatus/test_benchmarks.py",
-    "tests/apparatus/test_docs.py",
-    "tests/backends/test_determinism.py",
-    "tests/multigrid/test_multigrid.py",
-    "tests/test_wide.py",
+    "tests/apparatus/",
+    "tests/backends/",
     "tests/test_load.py",
+    "tests/test_wide.py",
 )
 
 
