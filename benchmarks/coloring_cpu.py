@@ -41,14 +41,15 @@ def main() -> None:
 
     def measure(family: str, scale: int) -> dict[str, Any]:
         case = {"family": family, "load": os.getloadavg()[0]}
-        return case | measure_matrix(GROWING[family](scale), arguments.repeats, scale <= NETWORKX_SCALE)
+        A, small = GROWING[family](scale), arguments.small
+        return case | measure_matrix(A, arguments.repeats, scale <= NETWORKX_SCALE, small)
 
     scales = [SMALL_SCALE] if arguments.small else [SCALE, NETWORKX_SCALE]
     cases = {f"{family}{scale}": partial(measure, family, scale) for family in arguments.families for scale in scales}
     measure_each("coloring", arguments, cases, COLORING, peers=("pyamg", "networkx"))
 
 
-def measure_matrix(A: Any, repeats: int, with_networkx: bool) -> dict[str, Any]:
+def measure_matrix(A: Any, repeats: int, with_networkx: bool, small: bool) -> dict[str, Any]:
     """Color a matrix by PyAMG's, by NetworkX's where it is small enough, and by ours."""
     graph = Graph.of(A)
     case: dict[str, Any] = {"vertices": graph.n, "entries": int(A.nnz), "max_degree": graph.max_degree}
@@ -57,7 +58,7 @@ def measure_matrix(A: Any, repeats: int, with_networkx: bool) -> dict[str, Any]:
     if with_networkx:
         calls["NetworkX greedy"] = networkx_checked(A)
     calls |= {method: checked(method, {}, graph, A) for method in METHODS}
-    times = timed_in_turns({row: run for row, (run, _) in calls.items()}, repeats)
+    times = timed_in_turns({row: run for row, (run, _) in calls.items()}, repeats, small=small)
     return case | {"methods": {row: times[row] | found for row, (_, found) in calls.items()}}
 
 

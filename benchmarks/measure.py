@@ -82,18 +82,22 @@ SETTLING = 0.2  # seconds
 
 
 def timed_in_turns(
-    functions: dict[str, Callable[[], Any]], repeats: int, synchronize: Callable[[], None] = lambda: None
+    functions: dict[str, Callable[[], Any]],
+    repeats: int,
+    synchronize: Callable[[], None] = lambda: None,
+    *,
+    small: bool = False,
 ) -> dict[str, dict[str, Any]]:
     """The same for several warm calls that take turns, so that what else runs on the machine meets all of them.
 
     Before each there is a pause: threads of other libraries spin for a while after a loop, on the processors that the
-    next call needs.
+    next call needs. Where problems are small, to try a script, nobody waits.
     """
     times: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(repeats):
         for name, function in functions.items():
             synchronize()
-            time.sleep(SETTLING)
+            time.sleep(0 if small else SETTLING)
             times[name].append(_once_ms(function, synchronize))
     return {name: _row(found) for name, found in times.items()}
 

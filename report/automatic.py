@@ -5,11 +5,11 @@ defaults, and where CG is better off without any of ours. Times include setup.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
 
+from report.generic import named
 from report.noise import Range, verdict
-from report.results import Document, date, place
-from report.tables import mean, number, table
+from report.results import Document, Row, date, place
+from report.tables import number, table
 
 AUTO = "auto"
 FILES = ("automatic-gpu", "automatic-cpu")
@@ -19,44 +19,22 @@ HEADER = ["", "CG was the fastest on", "a preconditioner on", "none was faster b
 #: The preconditioners that "auto" is compared with, and the words that the page uses for each.
 FIXED = {"none": "without one"} | {name: f"with {name}" for name in ("Jacobi", "SGS", "DILU", "ILU0", "multigrid")}
 
-Case = dict[str, Any]
+
+def times(case: Row, names: Iterable[str] = FIXED) -> dict[str, Range]:
+    """The times of setup and solve of those of these preconditioners with which CG converged."""
+    rows = named(case["solvers"])
+    return {name: Range.of(rows[name]) for name in names if rows[name]["converged"]}
 
 
-def time(case: Case, name: str) -> Range | None:
-    """The time of setup and solve, or None if the solve did not converge."""
-    row = next(row for row in case["solvers"] if row["name"] == name)
-    return Range.of(row) if row["converged"] else None
-
-
-def times(case: Case) -> dict[str, Range]:
-    """The times of the preconditioners with which CG converged."""
-    return {name: found for name in FIXED if (found := time(case, name))}
-
-
-def multiple(case: Case, name: str = AUTO) -> float:
+def multiple(case: Row, name: str = AUTO) -> float:
     """The time divided by that of the best preconditioner. A solve that failed counts as the slowest one."""
-    others = times(case)
-    found = time(case, name) or max(others.values())
-    return found.found / min(others.values()).found
+    others = times(case).values()
+    return times(case, [name]).get(name, max(others)).found / min(others).found
 
 
-def fixed(cases: list[Case]) -> str:
-    """What always taking one preconditioner would come to, on the matrices where it converged."""
-    means = {name: mean([multiple(case, name) for case in cases if time(case, name)]) for name in FIXED}
-    return ", ".join(f"{means[name]:.2f} times {said}" for name, said in FIXED.items())
-
-
-def failures(name: str, cases: list[Case]) -> int:
+def failures(name: str, cases: list[Row]) -> int:
     """The number of matrices on which CG did not converge with this preconditioner."""
-    return sum(time(case, name) is None for case in cases)
-
-
-class Compared(NamedTuple):
-    """One matrix: the iterations and milliseconds of CG, and whether a preconditioner takes less time."""
-
-    iterations: int
-    ms: float
-    pays: str
+    return sum(name not in times(case) for case in cases)
 
 
 def rule(documents: list[Document]) -> str:
@@ -68,26 +46,25 @@ def rule(documents: list[Document]) -> str:
 def line_of(document: Document) -> list[str]:
     """On how many matrices each was faster beyond the noise, and the bounds that follow, of iterations and of times."""
     cases = [found for case in document["cases"] if (found := compared(case))]
-    lost, won = ([case for case in cases if case.pays == word] for word in ("no", "yes"))
+    lost, won = ([(count, ms) for pays, count, ms in cases if pays == word] for word in ("no", "yes"))
     counts = f"{len(lost)} of {len(cases)} matrices", f"{len(won)}"
     return [f"{place(document)}, {date(document)}", *counts, bound(min, won), bound(max, lost)]
 
 
-def bound(end: Callable[[Iterable[float]], float], cases: list[Compared]) -> str:
+def bound(end: Callable[[Iterable[float]], float], found: list[tuple[int, float]]) -> str:
     """The least or the largest number of iterations, and the same of times; empty without a case."""
-    if not cases:
-        return ""
-    return f"{end(case.iterations for case in cases)} iterations, or {number(end(case.ms for case in cases))} ms"
+    counts, ms = [[each[k] for each in found] for k in (0, 1)]
+    return f"{end(counts)} iterations, or {number(end(ms))} ms" if found else ""
 
 
-def compared(case: dict[str, Any]) -> Compared | None:
-    """CG beside the best preconditioner; None where either of them fails."""
-    found = times(case)
-    alone = [name for name in CG if name in found]
-    others = [time for name, time in found.items() if name not in CG]
+def compared(case: Row) -> tuple[str, int, float] | None:
+    """Whether the best preconditioner takes less time than CG, and the iterations and milliseconds of CG; None where
+    either of them fails.
+    """
+    others = times(case)
+    alone = {name: others.pop(name) for name in CG if name in others}
     if not alone or not others:
         return None
-    fastest = min(alone, key=lambda name: found[name].found)
-    row = next(row for row in case["solvers"] if row["name"] == fastest)
-    rival = min(others, key=lambda time: time.found)
-    return Compared(row["iterations"], row["ms"], verdict(rival / found[fastest], 1.0, at_most=True))
+    fastest = min(alone, key=lambda name: alone[name].found)
+    row = named(case["solvers"])[fastest]
+    return verdict(min(others.values()) / alone[fastest], 1.0, at_most=True), row["iterations"], row["ms"]

@@ -5,24 +5,28 @@ A section is there if the run that it shows is.
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from mcprecond.studies import Table, plots
 from report import opponents
-from report.noise import Range, verdict
+from report.noise import Range, related
 from report.noise import mean as mean_of
 from report.pictures import over_size, picture, plain_ticks
-from report.results import PAPERS, RESULTS, Document, runs
+from report.results import PAPERS, RESULTS, Document, Row, runs
 from report.studies import of_methods_alone
-from report.tables import by_name, mean
+from report.tables import by_name, mean, names
 
 #: What the authors' own codes took, and the name of ours for each that several papers compare with.
 AUTHORS, THEIR_NAMES = "colorings", {"csrcolor": "csrcolor", "chen_wlc": "chengc"}
 
-Case = dict[str, Any]
+#: What lends the panels of a picture.
+Lent = Callable[..., Any]
 
 TABLE_II_ROWS = ["csrcolor", "vb", "eb", "greedy"]
 WITHOUT_SHORTCUTS = "ecl_gc, no shortcut"
@@ -38,24 +42,11 @@ def runs_beside(results: Path = RESULTS) -> dict[str, Document]:
     return runs([AUTHORS], results / "opponents") | alone
 
 
-def singles(cases: list[Case]) -> list[list[Case]]:
-    """Each case by itself, and then all of them, of which a table has the mean."""
-    return [*([case] for case in cases), cases]
-
-
-def label(some: list[Case]) -> str:
-    return some[0]["name"] if len(some) == 1 else "geometric mean"
-
-
-def with_quickest(case: Case) -> dict[str, Any]:
+def with_quickest(case: Row) -> dict[str, Any]:
     """The methods of a case, and the fastest of ours that takes one color more than ecl_gc at most."""
     rows = case["methods"]
     few = [row for name, row in rows.items() if name != "csrcolor" and row["colors"] <= rows["ecl_gc"]["colors"] + 1]
     return rows | {"the quickest": min(few, key=lambda row: row["ms"])}
-
-
-def said(found: Range, limit: float) -> str:
-    return f"{found.found:.3g} (at most {limit:g}): {verdict(found, limit, at_most=True)}"
 
 
 def compared(method: str, documents: dict[str, Document]) -> str:
@@ -63,7 +54,7 @@ def compared(method: str, documents: dict[str, Document]) -> str:
     paper = PAPERS["compared"][method]
     cases = together(documents["coloring-gpu"]["cases"], [method])
 
-    def cells(some: list[Case], name: str = method) -> list[str]:
+    def cells(some: list[Row], name: str = method) -> list[str]:
         faster = [(other, name, "ms") for other in paper["over"]]
         fewer = [(name, other, "colors") for other in paper["colors"]]
         return [f"{gain(some, *what):.2f}" if together(some, [*what[:2]]) else "" for what in (*faster, *fewer)]
@@ -85,20 +76,18 @@ def compared(method: str, documents: dict[str, Document]) -> str:
     return by_name("graph", columns, rows)
 
 
-def of_the_authors(codes: dict[str, str], documents: dict[str, Document]) -> list[Case]:
+def of_the_authors(codes: dict[str, str], documents: dict[str, Document]) -> list[Row]:
     """Their run as ours: graphs with what these codes took there, under names of ours."""
-    if AUTHORS not in documents:
-        return []
     cases = []
-    for graph, lines in opponents.lines_of(documents[AUTHORS]).items():
-        rows = {name: opponents.best_by(lines, code) for name, code in codes.items()}
-        cases.append({"name": graph, "methods": {name: row for name, row in rows.items() if row}})
+    for graph, lines in (opponents.lines_of(documents[AUTHORS]) if AUTHORS in documents else {}).items():
+        found = {name: row for name, code in codes.items() if (row := opponents.best_by(lines, code))}
+        cases.append({"name": graph, "methods": found})
     return together(cases, ["csrcolor"])
 
 
-def of_a_study(document: Document | None) -> list[Case]:
+def of_a_study(document: Document | None) -> list[Row]:
     """A study as a run of colorings."""
-    cases: dict[str, Case] = {}
+    cases: dict[str, Row] = {}
     for row in document["cases"] if document else []:
         if row["verified"]:
             case = cases.setdefault(row["matrix"], {"name": row["matrix"], "methods": {}})
@@ -106,58 +95,48 @@ def of_a_study(document: Document | None) -> list[Case]:
     return list(cases.values())
 
 
-def arithmetic_mean(cases: list[Case]) -> Case:
+def arithmetic_mean(cases: list[Row]) -> Row:
     """The last line of Table 4 of Alabandi et al."""
     ratio, printed = fmean(case["steps"] / case["steps_with_shortcuts"] for case in cases), PAPERS["table_4_mean"]
     theirs = {"paper": f"their {printed['graphs']} graphs", "printed": printed["ratio"]}
     return {"name": "arithmetic mean", "ratio": ratio} | theirs
 
 
-def most_steps(cases: list[Case]) -> Case:
+def most_steps(cases: list[Row]) -> Row:
     """The case that shows best what shortcuts do."""
     return max(cases, key=lambda case: case["steps"])
 
 
-def fewer(found: dict[str, Any], slow: tuple[str, int], fast: tuple[str, int]) -> str:
-    """The share of the rounds that another size of chunks, or another rule, saves."""
-    ratio = mean([rows[fast]["rounds"] / rows[slow]["rounds"] for rows in found.values()])
-    return f"{100 * (1 - ratio):.0f}%"
-
-
-def names_of(cases: list[Case]) -> list[str]:
+def names_of(cases: list[Row]) -> list[str]:
     """Every method of a run, in order of appearance."""
     return list(dict.fromkeys(row for case in cases for row in case["methods"]))
 
 
-def together(cases: list[Case], rows: list[str]) -> list[Case]:
+def together(cases: list[Row], rows: list[str]) -> list[Row]:
     """The cases in which all of these methods ran."""
     return [case for case in cases if all(row in case["methods"] for row in rows)]
 
 
-def gain(cases: list[Case], slow: str, fast: str, what: str) -> float:
+def gain(cases: list[Row], slow: str, fast: str, what: str) -> float:
     """The geometric mean of a ratio, over the cases that have both."""
     return mean([c["methods"][slow][what] / c["methods"][fast][what] for c in together(cases, [slow, fast])])
 
 
-def held(cases: list[Case], relation: dict[str, Any]) -> list[str]:
+def held(cases: list[Row], relation: dict[str, Any]) -> list[str]:
     """What is found of a relation, and whether it holds."""
     above, below, what = relation["above"], relation["below"], relation["of"]
     compared = [case["methods"] for case in together(cases, [above, below])]
     found = mean_of([Range.of(rows[above], what) / Range.of(rows[below], what) for rows in compared])
-    return [f"at least {relation['least']:g}", f"{found.found:.2f}", verdict(found, relation["least"])]
+    return related(found, relation["least"])
 
 
-def ratio(cases: list[Case], row: str, base: str = "csrcolor") -> str:
+def ratio(cases: list[Row], row: str, base: str = "csrcolor") -> str:
     """The time relative to that of another method, in the geometric mean; empty where a time is missing."""
-    if len(together(cases, [row, base])) < len(cases):
-        return ""
-    return f"{gain(cases, row, base, 'ms'):.2f}"
+    return f"{gain(cases, row, base, 'ms'):.2f}" if together(cases, [row, base]) == cases else ""
 
 
-def cell(row: dict[str, Any] | None) -> str:
-    if row is None:
-        return "not run"
-    return f"{ms(row['ms'])} / {row['colors']}"
+def cell(row: Row | None) -> str:
+    return f"{ms(row['ms'])} / {row['colors']}" if row else "not run"
 
 
 def ms(value: float) -> str:
@@ -170,54 +149,52 @@ def count(value: float | None) -> str:
 
 def draw(documents: dict[str, Document], folder: Path) -> None:
     """The pictures of the runs that exist."""
-    pictures = {"trade-off": ("coloring-gpu", draw_trade_off), "profile": ("coloring-gpu", draw_profile)}
-    pictures |= {"scaling": ("coloring-scaling-gpu", draw_scaling), "steps": ("coloring-steps", draw_steps)}
-    for name, (run, drawn) in pictures.items():
-        if run in documents:
-            with picture(folder / f"colorings-{name}.svg", salt="colorings") as plt:
-                drawn(plt, documents[run]["cases"])
+    drawn = {"coloring-gpu": (draw_trade_off, draw_profile)}
+    drawn |= {"coloring-scaling-gpu": (draw_scaling,), "coloring-steps": (draw_steps,)}
+    for run, functions in drawn.items():
+        for one in functions if run in documents else ():
+            name = one.__name__.removeprefix("draw_").replace("_", "-")
+            one(documents[run]["cases"], partial(picture, folder / f"colorings-{name}.svg", salt="colorings"))
 
 
-def draw_trade_off(plt: Any, cases: list[Case]) -> None:
+def draw_trade_off(cases: list[Row], panels_of: Lent) -> None:
     """A panel per graph, one legend for all."""
     shown = [case for case in cases if case["name"] in TRADE_OFF_ON]
     methods = [row for row in names_of(cases) if "," not in row]  # shortcuts change no color
-    figure, panels = plt.subplots(1, len(shown), figsize=(3 * len(shown), 5.5), squeeze=False, layout="constrained")
-    for case, ax in zip(shown, panels[0], strict=True):
-        plots.time_against_colors(as_table([case], methods), ax).set(title=case["name"])
-        plain_ticks(ax.xaxis)
-    with_one_legend(figure, 7)
+    with panels_of(1, len(shown), figsize=(3 * len(shown), 5.5)) as (panels,):
+        for case, ax in zip(shown, panels, strict=True):
+            plots.time_against_colors(as_table([case], methods), ax).set(title=case["name"])
+            plain_ticks(ax.xaxis)
+        with_one_legend(panels[0].figure, 7)
 
 
-def draw_profile(plt: Any, cases: list[Case]) -> None:
+def draw_profile(cases: list[Row], panels_of: Lent) -> None:
     """The methods of the paper on the left, one or two of each kind on the right."""
-    _, panels = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    for ax, methods in zip(panels, (PAPERS["table_iii"], OF_EACH_KIND), strict=True):
-        plots.performance_profile(as_table(cases, [m for m in methods if together(cases, [m])]), ax)
+    with panels_of(1, 2, figsize=(10, 4)) as (panels,):
+        for ax, methods in zip(panels, (PAPERS["table_iii"], OF_EACH_KIND), strict=True):
+            plots.performance_profile(as_table(cases, [m for m in methods if together(cases, [m])]), ax)
 
 
-def draw_scaling(plt: Any, cases: list[Case]) -> None:
+def draw_scaling(cases: list[Row], panels_of: Lent) -> None:
     """For each family time and colors over the number of vertices."""
-    methods = names_of(cases)
-    families = list(dict.fromkeys(case["family"] for case in cases))
-    size = (8, 3.2 * len(families))
-    figure, panels = plt.subplots(len(families), 2, figsize=size, squeeze=False, layout="constrained")
-    for family, (times, colors) in zip(families, panels, strict=True):
-        rows = as_table([case for case in cases if case["family"] == family], methods)
-        over_size(rows, "seconds", times).set(title=family)
-        over_size(rows, "colors", colors).set(title=family)
-        plain_ticks(colors.yaxis)
-    with_one_legend(figure, 6)
+    methods, families = names_of(cases), names(cases, "family")
+    with panels_of(len(families), 2, figsize=(8, 3.2 * len(families))) as panels:
+        for family, (times, colors) in zip(families, panels, strict=True):
+            rows = as_table([case for case in cases if case["family"] == family], methods)
+            over_size(rows, "seconds", times).set(title=family)
+            over_size(rows, "colors", colors).set(title=family)
+            plain_ticks(colors.yaxis)
+        with_one_legend(panels[0, 0].figure, 6)
 
 
-def draw_steps(plt: Any, cases: list[Case]) -> None:
+def draw_steps(cases: list[Row], panels_of: Lent) -> None:
     """Alabandi et al., Figure 6: how many vertices each step colors."""
-    _, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
     case = most_steps(cases)
-    for key, label, look in (("colored", "no shortcuts", "--"), ("colored_with_shortcuts", "both shortcuts", "-")):
-        ax.plot(range(1, len(case[key]) + 1), case[key], look, label=label)
-    ax.set(xlabel="step", ylabel="vertices colored", xscale="log", yscale="log", title=case["name"])
-    ax.legend(frameon=False)
+    with panels_of(figsize=(6, 3.5)) as ((ax,),):
+        for key, label, look in (("colored", "no shortcuts", "--"), ("colored_with_shortcuts", "both shortcuts", "-")):
+            ax.plot(range(1, len(case[key]) + 1), case[key], look, label=label)
+        ax.set(xlabel="step", ylabel="vertices colored", xscale="log", yscale="log", title=case["name"])
+        ax.legend(frameon=False)
 
 
 def with_one_legend(figure: Any, columns: int) -> None:
@@ -227,13 +204,11 @@ def with_one_legend(figure: Any, columns: int) -> None:
     figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns, frameon=False)
 
 
-def as_table(cases: list[Case], methods: list[str]) -> Any:
+def as_table(cases: list[Row], methods: list[str]) -> Any:
     """The rows that studies.plots draws; a method that was not run is not verified."""
-    rows = []
-    for case in cases:
-        for method in methods:
-            row = case["methods"].get(method, {"ms": math.inf, "colors": None})
-            of_both = {"matrix": case["name"], "vertices": case["vertices"], "method": method}
-            found = {"seconds": row["ms"] / 1e3, "colors": row["colors"], "verified": method in case["methods"]}
-            rows.append(of_both | found)
+    rows, nothing = [], {"ms": math.inf, "colors": None}
+    for case, method in itertools.product(cases, methods):
+        row = case["methods"].get(method, nothing)
+        found = {"seconds": row["ms"] / 1e3, "colors": row["colors"], "verified": row is not nothing}
+        rows.append({"matrix": case["name"], "vertices": case["vertices"], "method": method} | found)
     return Table(rows)

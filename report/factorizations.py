@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from report.noise import fastest
 from report.noise import total as time_of
+from report.results import Row
 from report.tables import number
 
 ORDERS = ("color", "first-fit")  # of colorings
-OURS = (
-    "plain CG",
-    "Jacobi",
-    *(f"{kind} {order}" for order in ORDERS for kind in ("SGS", "DILU", "ILU0")),
-    "ILU0 natural",
-)
-
-Row = dict[str, Any]
+COLORED = [f"{kind} {order}" for order in ORDERS for kind in ("SGS", "DILU", "ILU0")]
+OURS = ("plain CG", "Jacobi", *COLORED, "ILU0 natural")
 
 
 def winner(name: str, rows: dict[str, Row]) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from report.pictures import gray_dots, picture, plain_ticks
 from report.results import Document, place
+from report.tables import names
 
 PICTURE = "fenl.svg"
 
@@ -14,18 +15,15 @@ def draw(found: dict[str, Document], folder: Path) -> None:
     """A row per run: iterations on the left, time with setup on the right; gray, with a marker per case."""
     documents = list(found.values())
     heights = [len(solver_names(document)) for document in documents]
-    with picture(folder / PICTURE, salt="fenl") as plt:
-        size = (8, 0.9 + 0.3 * sum(heights))
-        _, panels = plt.subplots(
-            len(documents), 2, figsize=size, squeeze=False, sharey="row", layout="constrained", height_ratios=heights
-        )
+    look = {"figsize": (8, 0.9 + 0.3 * sum(heights)), "sharey": "row", "height_ratios": heights}
+    with picture(folder / PICTURE, len(documents), 2, **look) as panels:
         for (left, right), document in zip(panels, documents, strict=True):
-            names = solver_names(document)
+            solvers = solver_names(document)
             cases = document["cases"]
             for panel, column in ((left, "iterations"), (right, "total_ms")):
                 found = {case["name"]: {row["name"]: row[column] for row in case["solvers"]} for case in cases}
-                gray_dots(panel, names, found, white=len(cases) - 1)
-            left.set(xlabel="iterations", yticks=range(len(names)), yticklabels=names, title=place(document))
+                gray_dots(panel, solvers, found, white=len(cases) - 1)
+            left.set(xlabel="iterations", yticks=range(len(solvers)), yticklabels=solvers, title=place(document))
             left.set_xlim(left=0)
             left.invert_yaxis()
             right.set(xlabel="time with setup [ms]", xscale="log")
@@ -35,4 +33,4 @@ def draw(found: dict[str, Document], folder: Path) -> None:
 
 def solver_names(document: Document) -> list[str]:
     """Every solver of the run, in order of appearance."""
-    return list(dict.fromkeys(row["name"] for case in document["cases"] for row in case["solvers"]))
+    return names(row for case in document["cases"] for row in case["solvers"])

@@ -91,6 +91,15 @@ def held(found: Range, bound: str, limit: float, unit: str = "") -> str:
     return f"{tables.number(found.found)} ({bound} {limit:g} {unit}".rstrip() + f"): {holds}"
 
 
+def related(found: Range, bound: float, *, at_most: bool = False) -> list[str]:
+    """Cells of a relation: what is asked, what was found, and whether it holds."""
+    return [
+        f"at {'most' if at_most else 'least'} {bound:g}",
+        f"{found.found:.2f}",
+        verdict(found, bound, at_most=at_most),
+    ]
+
+
 def fastest(time: Range, others: Iterable[Range]) -> str:
     """Whether a time is the least, or as short as the least of the others."""
     found = {verdict(time / other, 1.0, at_most=True) for other in others}

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
-from typing import Any
 
-from report.results import RESULTS, Document, date, runs, versions
+from report.results import RESULTS, Document, Row, date, runs, versions
 from report.tables import number
 
-Lines = list[dict[str, Any]]
+Lines = list[Row]
 
 #: Matrices and graphs in the order of the columns.
 ORDER = (
@@ -31,9 +30,8 @@ def theirs(name: str) -> dict[str, Lines]:
 
 def lines_of(document: Document) -> dict[str, Lines]:
     """The lines of a run, by matrix or graph, in the order of the other pages."""
-    return {
-        case["name"]: case["lines"] for case in sorted(document["cases"], key=lambda case: ORDER.index(case["name"]))
-    }
+    cases = {case["name"]: case["lines"] for case in document["cases"]}
+    return {name: cases[name] for name in sorted(cases, key=ORDER.index)}
 
 
 def described(document: Document) -> str:
@@ -41,23 +39,20 @@ def described(document: Document) -> str:
     return f"{what}. {document['machine']['gpu']}, {date(document)}, {versions(document)}"
 
 
-def best(lines: Iterable[dict[str, Any]], *keys: str) -> dict[str, Any] | None:
+def best(lines: Iterable[Row], *keys: str) -> Row | None:
     """The line with the least sum of these times, of those that have them and did not fail."""
     done = [row for row in lines if all(row.get(key) is not None for key in keys) and succeeded(row)]
     return min(done, key=lambda row: sum(row[key] for key in keys), default=None)
 
 
-def succeeded(row: dict[str, Any]) -> bool:
+def succeeded(row: Row) -> bool:
     return "error" not in row and row.get("status", "success") == "success" and row.get("valid", True)
 
 
 def colored_in(lines: Lines, code: str) -> str:
     """Time and colors, or why there are none."""
-    tried = [row for row in lines if row["kind"] == "color" and row["algo"] == code]
-    row = best(tried, "ms")
-    if row is None:
-        return failure(tried)
-    return f"{number(row['ms'])} / {row['colors']}"
+    row = best_by(lines, code)
+    return f"{number(row['ms'])} / {row['colors']}" if row else failure(by_code(lines, code))
 
 
 def failure(tried: Lines) -> str:
@@ -67,11 +62,15 @@ def failure(tried: Lines) -> str:
     return "timeout" if told.startswith("timeout") else "out of memory" if "failed to allocate" in told else "failed"
 
 
-def best_by(lines: Lines, code: str) -> dict[str, Any] | None:
-    return best((row for row in lines if row["kind"] == "color" and row["algo"] == code), "ms")
+def by_code(lines: Lines, code: str) -> Lines:
+    return [row for row in lines if row["kind"] == "color" and row["algo"] == code]
 
 
-def relative(row: dict[str, Any] | None, base: dict[str, Any] | None) -> str:
+def best_by(lines: Lines, code: str) -> Row | None:
+    return best(by_code(lines, code), "ms")
+
+
+def relative(row: Row | None, base: Row | None) -> str:
     return "" if row is None or base is None else f"{row['ms'] / base['ms']:.3f}"
 
 
@@ -93,34 +92,30 @@ def kokkos_solved(tried: Lines) -> str:
     if not tried:
         return "not run"
     (row,) = tried
-    if row["relres"] is None or row["relres"] > 2e-8:
-        return "not converged"
-    return f"{number(row['ms'])} ({row['iters']})"
+    converged = row["relres"] is not None and row["relres"] <= 2e-8
+    return f"{number(row['ms'])} ({row['iters']})" if converged else "not converged"
 
 
 def trials(lines: Lines) -> Lines:
     """The hierarchies that were tried under PCG. FGMRES's warm solves took no time, so they were none."""
-    return [
-        row
-        for row in lines
-        if row["kind"] == "pcg" and "algorithm" in row["params"] and row["params"]["solver"] == "PCG"
-    ]
+    solves = [row for row in lines if row["kind"] == "pcg"]
+    return [row for row in solves if "algorithm" in row["params"] and row["params"]["solver"] == "PCG"]
 
 
-def best_hierarchy(lines: Lines, coarsening: str, smoothers: list[str]) -> dict[str, Any] | None:
+def best_hierarchy(lines: Lines, coarsening: str, smoothers: list[str]) -> Row | None:
     """The best of a kind, by setup and solve."""
     of_it = [row for row in trials(lines) if coarsening in row["params"]["extra"] or coarsening == row["precond"]]
     return best([row for row in of_it if row["params"]["smoother"] in smoothers], "setup_ms", "solve_ms")
 
 
-def our_hierarchy(case: dict[str, Any]) -> str:
+def our_hierarchy(case: Row) -> str:
     """Ours in our run, with an update for the second setup."""
     row = next(row for row in case["solvers"] if row["name"] == "multigrid")
     times = {"setup_ms": row["setup"]["ms"], "solve_ms": row["solve"]["ms"], "iters": row["iterations"]}
     return hierarchy(times | {"resetup_ms": case["update"]["ms"]})
 
 
-def hierarchy(row: dict[str, Any] | None) -> str:
+def hierarchy(row: Row | None) -> str:
     if row is None:
         return ""
     again = f" [{number(row['resetup_ms'])}]" if row.get("resetup_ms") else ""

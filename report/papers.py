@@ -19,14 +19,8 @@ Names = dict[str, set[str]]
 
 
 class Found(NamedTuple):
-    """What the files of results have.
-
-    Attributes
-    ----------
-    names : dict
-        File -> the names of all matrices and methods in it, of the files that exist and are needed.
-    verdicts : list of (study or paper, sentence or item, "yes" or "no")
-        Of each relation that was measured.
+    """What the files of results have: by file the names of all matrices and methods in it, and the verdict on each
+    relation that was measured, with its study or paper and its sentence or item.
     """
 
     names: Names
@@ -37,10 +31,10 @@ def load(results: Path = RESULTS) -> Found:
     """See `Found`."""
     needed = {name for shown in PAPERS["shown"] for name in shown.get("results", [])}
     names = {name: names_in(json.loads((results / name).read_text())) for name in needed if (results / name).exists()}
-    verdicts = []
+    verdicts, found = [], studies.load(results / "studies")
     for study in studies.STUDIES:
-        if document := studies.load(results / "studies").get(study["name"]):
-            rows = [row for row in document["cases"] if row["verified"]]
+        if study["name"] in found:
+            rows = [row for row in found[study["name"]]["cases"] if row["verified"]]
             verdicts += [(study["name"], cells[0], cells[-1]) for cells in studies.relations_of(study, rows)]
     if document := runs(["coloring-gpu"], results).get("coloring-gpu"):
         for relation in PAPERS["relations"]:
@@ -63,11 +57,11 @@ def page(found: Found) -> str:
 
 def held(shown: dict[str, Any], verdicts: list[tuple[str, str, str]]) -> str:
     """How many of the relations of a table or figure hold; empty where there is none."""
-    about = shown.get("study"), shown["paper"]
+    item = shown["item"]
     own = [
         holds
         for of, said, holds in verdicts
-        if (of == about[0] and is_about(said, shown["item"])) or (of, said) == (about[1], shown["item"])
+        if (of == shown.get("study") and is_about(said, item)) or (of, said) == (shown["paper"], item)
     ]
     holding = own.count("yes")
     word = "yes" if holding == len(own) else "in part" if holding else "no"
@@ -76,10 +70,7 @@ def held(shown: dict[str, Any], verdicts: list[tuple[str, str, str]]) -> str:
 
 def is_about(sentence: str, item: str) -> bool:
     """Whether the sentence of a relation is about a table or figure; without a label it is about all of its study."""
-    label = LABEL.match(sentence)
-    if label is None:
-        return True
-    kind, number = label.groups()
+    kind, number = label.groups() if (label := LABEL.match(sentence)) else ("", None)
     return item.startswith(kind) and (number is None or number in re.findall(r"[\w.-]+", item))
 
 
@@ -98,10 +89,9 @@ def names_of(shown: dict[str, Any], found: Names) -> set[str]:
 def kinds(shown: dict[str, Any], found: Names) -> list[str]:
     """Which kinds of the paper's graphs its files have."""
     names = names_of(shown, found)
-    there = {
-        kind: any(name.startswith(tuple(begins)) for name in names) for kind, begins in shown.get("kinds", {}).items()
-    }
-    said = {"Here": [kind for kind in there if there[kind]], "Not here": [kind for kind in there if not there[kind]]}
+    said: dict[str, list[str]] = {"Here": [], "Not here": []}
+    for kind, begins in shown.get("kinds", {}).items():
+        said["Here" if any(name.startswith(tuple(begins)) for name in names) else "Not here"].append(kind)
     return [f"{where}: {', '.join(some)}." for where, some in said.items() if some]
 
 

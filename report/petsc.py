@@ -4,41 +4,34 @@ from __future__ import annotations
 
 import operator
 from pathlib import Path
-from typing import Any
 
 from report.generic import Fields
 from report.pictures import gray_dots, picture, plain_ticks
-from report.results import Document
+from report.results import Document, Row
+from report.tables import names
 
 RUN, PICTURE = "petsc-gpu", "petsc.svg"
 
-Case = dict[str, Any]
-Row = dict[str, Any]
 
-
-def systems_of(document: Document) -> list[dict[str, Any]]:
+def systems_of(document: Document) -> list[Row]:
     """The cases of each system: one rank, more of them with a cube each, and more that share one."""
-    systems: dict[str, list[Case]] = {}
+    systems: dict[str, list[Row]] = {}
     for case in sorted(document["cases"], key=operator.itemgetter("points", "edge", "strong", "ranks")):
         systems.setdefault(f"{case['points']} points, {case['edge']}³", []).append(case | {"rows": rows_of(case)})
     return [
-        {
-            "name": name,
-            "cases": list(map(Fields, cases)),
-            "alone": next((case for case in cases if case["ranks"] == 1), {}),
-        }
+        {"name": name, "cases": [*map(Fields, cases)], "alone": cases[0] if cases[0]["ranks"] == 1 else {}}
         for name, cases in systems.items()
     ]
 
 
-def place_of(case: Case) -> str:
+def place_of(case: Row) -> str:
     """How many ranks, and what they share."""
     if case["ranks"] == 1:
         return "1 rank"
     return f"{case['ranks']} ranks{', one cube' if case['strong'] else ''}"
 
 
-def rows_of(case: Case) -> dict[str, Row]:
+def rows_of(case: Row) -> dict[str, Row]:
     """What ran, by name."""
     return {row["name"]: row for row in case.get("solvers", ()) if "failed" not in row}
 
@@ -54,19 +47,18 @@ def draw(found: dict[str, Document], folder: Path) -> None:
         return
     document = found[RUN]
     systems = systems_of(document)
-    names = list(dict.fromkeys(row["name"] for case in document["cases"] for row in case["solvers"]))
-    with picture(folder / PICTURE, salt="petsc") as plt:
-        columns = min(len(systems), 2)
-        lines = -(-len(systems) // columns)
-        size = (9, 0.6 + lines * (0.7 + 0.25 * len(names)))
-        _, panels = plt.subplots(lines, columns, figsize=size, squeeze=False, sharey=True, layout="constrained")
+    solvers = names(row for case in document["cases"] for row in case["solvers"])
+    columns = min(len(systems), 2)
+    lines = -(-len(systems) // columns)
+    size = (9, 0.6 + lines * (0.7 + 0.25 * len(solvers)))
+    with picture(folder / PICTURE, lines, columns, figsize=size, sharey=True) as panels:
         for panel, system in zip(panels.flat, systems, strict=False):
             times = {
-                place_of(case): {name: total_ms(row) for name, row in case["rows"].items()} for case in system["cases"]
+                place_of(case): {name: total_ms(row) for name, row in case.rows.items()} for case in system["cases"]
             }
-            gray_dots(panel, names, times, white=2)
-            panel.set(title=system["name"], xscale="log", yticks=range(len(names)), yticklabels=names)
-            panel.set_ylim(len(names) - 0.5, -0.5)
+            gray_dots(panel, solvers, times, white=2)
+            panel.set(title=system["name"], xscale="log", yticks=range(len(solvers)), yticklabels=solvers)
+            panel.set_ylim(len(solvers) - 0.5, -0.5)
             panel.set_xlabel("setup and solve [ms]")
             plain_ticks(panel.xaxis)
             panel.legend(frameon=False, fontsize=7, loc="lower right")

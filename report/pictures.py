@@ -15,10 +15,9 @@ COLORS = ("black", "#1b6ca8", "#c44e00", "#2a7f3f", "#8e3a97", "#a07000", "#c024
 
 
 @contextmanager
-def picture(path: Path, *, salt: str | None = None) -> Iterator[Any]:
-    """Lend pyplot to a block that draws one figure, then write that figure and close it.
-
-    A fixed salt and no date make files equal.
+def picture(path: Path, rows: int = 1, columns: int = 1, *, salt: str | None = None, **look: Any) -> Iterator[Any]:
+    """Lend the panels of a figure to a block that draws in them, then write it. A fixed salt and no date make files
+    equal.
     """
     import matplotlib
 
@@ -27,7 +26,7 @@ def picture(path: Path, *, salt: str | None = None) -> Iterator[Any]:
 
     style = {"svg.hashsalt": salt or path.stem, "font.size": 9, "axes.prop_cycle": plt.cycler(color=COLORS)}
     with plt.rc_context(style):
-        yield plt
+        yield plt.subplots(rows, columns, squeeze=False, layout="constrained", **look)[1]
         path.parent.mkdir(parents=True, exist_ok=True)
         plt.gcf().savefig(path, metadata={"Date": None})
         plt.close()

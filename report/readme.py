@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from report import IMAGES, PAGES, README, ROOT, automatic
-from report.generic import Page
+from report.generic import Page, named
 from report.noise import fastest, total, total_ms
 from report.opponents import trials
 from report.pictures import picture
-from report.results import RESULTS, Document, busy, date, place, runs
+from report.results import RESULTS, Document, Row, busy, date, place, runs
 from report.tables import number, render, replaced
 
 PICTURE = "race.svg"
@@ -30,7 +30,6 @@ COLORS = {"CG": "0.65", "multigrid of others": "#1b6ca8", OURS_IN_CHART: "#d95f0
 #: CG without and with Jacobi's preconditioner, of which the faster one is shown: the library's, and ours.
 LIBRARY, BASELINE = ("library CG", "library Jacobi"), ("CG", "Jacobi")
 Races = dict[str, Document]
-Row = dict[str, Any]
 
 
 class Bar(NamedTuple):
@@ -54,9 +53,12 @@ def page(found: Races) -> str:
 
 def summary(found: Races) -> str:
     """The part between the markers, in Markdown."""
-    path = (IMAGES / PICTURE).relative_to(ROOT).as_posix()
-    races = Page("readme", sys.modules[__name__]).sections(found)
-    return render("readme.md", picture=path, headline=headline(found), amgx=amgx(found), **races)
+    shown = {
+        "picture": (IMAGES / PICTURE).relative_to(ROOT).as_posix(),
+        "headline": headline(found),
+        "amgx": amgx(found),
+    }
+    return render("readme.md", **shown, **Page("readme", sys.modules[__name__]).sections(found))
 
 
 def notes(document: Document) -> str:
@@ -78,13 +80,11 @@ def headline(found: Races) -> list[dict[str, str]]:
 def bars_of(found: Races) -> dict[str, list[Bar]]:
     """Place -> bars, the slowest first, for each run that has the system of a million unknowns."""
     places: dict[str, list[Bar]] = {}
-    for name in RACES:
-        document = found.get(name, {"cases": []})
-        of_size = [case for case in document["cases"] if case["unknowns"] == MILLION]
-        case = next((case for case in of_size if case["name"].startswith("poisson2d")), None)
-        if case is None:
+    runs_of_all = [(found[name], case) for name in RACES if name in found for case in found[name]["cases"]]
+    for document, case in runs_of_all:
+        if case["unknowns"] != MILLION or not case["name"].startswith("poisson2d"):
             continue
-        rows = {row["name"]: row for row in case["solvers"]}
+        rows = named(case["solvers"])
         bars = [Bar(f"{library(document)}'s CG", least(rows, LIBRARY), "CG")]
         if "PyAMG" in rows:
             bars.append(Bar("PyAMG", least(rows, ("PyAMG", "PyAMG, forward and backward")), "multigrid of others"))
@@ -95,7 +95,7 @@ def bars_of(found: Races) -> dict[str, list[Bar]]:
     return places
 
 
-def amgx(found: Races) -> dict[str, Any] | None:
+def amgx(found: Races) -> Row | None:
     """The fastest of AmgX's hierarchies for that system, setup included, and of how many."""
     if AMGX not in found:
         return None
@@ -129,15 +129,13 @@ def least(found: dict[str, Row], names: tuple[str, ...]) -> float:
 def draw(found: Races, folder: Path) -> None:
     """A panel for each place, with a bar for each who solves."""
     places = bars_of(found)
-    with picture(folder / PICTURE, salt="race") as plt:
-        figure, panels = plt.subplots(max(len(places), 1), 1, figsize=(5, 3.4), layout="constrained", squeeze=False)
-        figure.suptitle("Time to solve for a million unknowns, setup included", fontsize=12)
+    with picture(folder / PICTURE, max(len(places), 1), figsize=(5, 3.4)) as panels:
+        panels[0, 0].figure.suptitle("Time to solve for a million unknowns, setup included", fontsize=12)
         for panel, (where, bars) in zip(panels[:, 0], places.items(), strict=False):
             for y, (who, ms, kind) in enumerate(bars):
                 panel.barh(y, ms, 0.85, color=COLORS[kind])
-                look = {"weight": "bold"} if who == OURS_IN_CHART else {}
-                text = f" {seconds(ms)}"
-                panel.text(ms, y, text, va="center", fontsize=12, **look)
+                weight = "bold" if who == OURS_IN_CHART else "normal"
+                panel.text(ms, y, f" {seconds(ms)}", va="center", fontsize=12, weight=weight)
             panel.set_title(where, fontsize=11, loc="left")
             panel.set_yticks(range(len(bars)), [bar.who for bar in bars], fontsize=12)
             panel.set_xlim(0, 1.25 * max(bar.ms for bar in bars))

@@ -19,7 +19,9 @@ WATCHED: dict[str, Any] = tomllib.loads(Path(__file__).with_name("watched.toml")
 #: Bounds that were set for this package.
 MARKS: dict[str, Any] = tomllib.loads((ROOT / "benchmarks" / "marks.toml").read_text())
 
+#: A run, or a part of one: a case, or a row of it.
 Document = dict[str, Any]
+Row = dict[str, Any]
 OURS = "mcprecond"
 APPARATUS = {"studies", "cli"}  # rooms that measure and show, and compute nothing that is timed
 OPPONENTS = "opponents"  # the benchmark of files that hold runs of other packages

@@ -6,13 +6,14 @@ of the methods that were timed beside it, "auto" itself included, less one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from report.generic import named
 from report.noise import fastest, total, total_ms
 from report.pictures import COLORS, MARKERS, picture, plain_ticks
-from report.results import RESULTS, Document, runs
+from report.results import RESULTS, Document, Row, runs
 from report.tables import mean
 
 BASELINES = ("pcg CG", "pcg Jacobi")  # the faster of them
@@ -25,15 +26,12 @@ COMPARED = {
     "SGS auto": "SGS",
 }
 
-Case = dict[str, Any]
-
 
 def draw(found: dict[str, Document], folder: Path) -> None:
     """How many times faster than the baseline, a row for each matrix."""
     for document in [found[name] for name in found if name.startswith("solves-")]:
         cases = document["cases"][::-1]
-        with picture(folder / image_of(document)) as plt:
-            _, axes = plt.subplots(figsize=(6.4, 0.4 + 0.24 * len(cases)), layout="constrained")
+        with picture(folder / image_of(document), figsize=(6.4, 0.4 + 0.24 * len(cases))) as ((axes,),):
             for (solver, label), marker in zip(COMPARED.items(), MARKERS, strict=False):
                 axes.plot([gain(case, solver) for case in cases], range(len(cases)), marker, label=label, alpha=0.8)
             axes.axvline(1, color="black", linewidth=0.8)
@@ -43,8 +41,7 @@ def draw(found: dict[str, Document], folder: Path) -> None:
             axes.set_xlabel("times faster than the better of our CG and our CG with Jacobi")
             axes.legend(loc="upper center", bbox_to_anchor=(0.4, -0.08), ncols=4, frameon=False)
         if predicted := points(with_candidates(document), fitted()):
-            with picture(folder / f"choices-{image_of(document)}") as plt:
-                _, panels = plt.subplots(1, 2, figsize=(7.5, 3.6), layout="constrained")
+            with picture(folder / f"choices-{image_of(document)}", 1, 2, figsize=(7.5, 3.6)) as (panels,):
                 draw_predictions(predicted, *panels)
 
 
@@ -52,29 +49,14 @@ def image_of(document: Document) -> str:
     return f"solves-{'gpu' if document['machine']['gpu'] else 'cpu'}.svg"
 
 
-def solver_of(case: Case, name: str) -> Case:
-    return next(row for row in case["solvers"] if row["name"] == name)
-
-
-def gain(case: Case, solver: str) -> float:
+def gain(case: Row, solver: str) -> float:
     """How many times faster than the baseline."""
-    return total_ms(baseline(case)) / total_ms(solver_of(case, solver))
+    return total_ms(baseline(case)) / total_ms(named(case["solvers"])[solver])
 
 
-def baseline(case: Case) -> Case:
+def baseline(case: Row) -> Row:
     """The faster of our solvers that need no coloring."""
-    return min((solver_of(case, name) for name in BASELINES), key=total_ms)
-
-
-def faster(case: Case) -> str:
-    """Whether SGS is faster than the baseline."""
-    return fastest(total(solver_of(case, "SGS auto")), [total(solver_of(case, name)) for name in BASELINES])
-
-
-def library_beside(case: Case) -> float:
-    """How many times as long as SGS the library's better CG takes."""
-    library = min(total_ms(row) for row in case["solvers"] if row["name"].startswith("library"))
-    return library / total_ms(solver_of(case, "SGS auto"))
+    return min((row for row in case["solvers"] if row["name"] in BASELINES), key=total_ms)
 
 
 # What coloring="auto" predicted and what it lost.
@@ -95,66 +77,46 @@ def fitted(results: Path = RESULTS) -> set[str]:
     return {case["name"] for document in runs(["sweeps-gpu"], results).values() for case in document["cases"]}
 
 
-def with_candidates(document: Document, results: Path = RESULTS) -> list[Case]:
+def with_candidates(document: Document, results: Path = RESULTS) -> list[Row]:
     """The cases of a run of solves with the candidates of "auto": their own, or those of choices.py."""
     name = f"choices-{'gpu' if document['machine']['gpu'] else 'cpu'}"
-    found = {case["name"]: case for other in runs([name], results).values() for case in other["cases"]}
-
-    def same(case: Case) -> bool:
-        other = found.get(case["name"], {})
-        return (case["unknowns"], case["nnz"]) == (other.get("unknowns"), other.get("nnz"))
-
-    return [
-        case if "candidates" in case or not same(case) else case | {"candidates": found[case["name"]]["candidates"]}
-        for case in document["cases"]
-    ]
+    same = itemgetter("name", "unknowns", "nnz")
+    found = {same(case): case["candidates"] for other in runs([name], results).values() for case in other["cases"]}
+    return [{"candidates": found.get(same(case), [])} | case for case in document["cases"]]
 
 
-def sgs(case: Case) -> dict[str, Case]:
+def sgs(case: Row) -> dict[str, Row]:
     """SGS by method, "auto" among them."""
     rows = [row for row in case["solvers"] if row["name"].startswith("SGS") and "setup" in row]
     return {row["name"].removeprefix("SGS "): row for row in rows}
 
 
-def quickest(case: Case) -> str:
+def quickest(case: Row) -> str:
     """The method of the least time; "auto" may beat the method that it takes, by numbering rows anew or by noise."""
     return min(rows := sgs(case), key=lambda name: total_ms(rows[name]))
 
 
-def regret(case: Case) -> float:
+def regret(case: Row, method: str = "auto") -> float:
     """The share of time lost."""
-    return total_ms(sgs(case)["auto"]) / total_ms(sgs(case)[quickest(case)]) - 1
+    return total_ms(sgs(case)[method]) / total_ms(sgs(case)[quickest(case)]) - 1
 
 
-def is_best(case: Case) -> str:
+def is_best(case: Row) -> str:
     """Whether "auto" takes no longer than the others."""
     times = {name: total(row) for name, row in sgs(case).items()}
     return fastest(times.pop("auto"), times.values())
 
 
-def singles(cases: list[Case]) -> str:
-    """What always taking one method would lose, by the same measure."""
-    names = [name for name in sgs(cases[0]) if name != "auto"]
-    lost = {
-        name: mean([total_ms(sgs(case)[name]) / total_ms(sgs(case)[quickest(case)]) for case in cases])
-        for name in names
-    }
-    return ", ".join(f"{percent(ratio - 1)} with {name}" for name, ratio in lost.items())
-
-
-def points(cases: list[Case], known: set[str]) -> list[Point]:
+def points(cases: list[Row], known: set[str]) -> list[Point]:
     """All methods that were both predicted and measured."""
-    return [point for case in cases for point in of_case(case, known)]
-
-
-def of_case(case: Case, known: set[str]) -> Iterator[Point]:
-    rows, name = sgs(case), case["name"]
-    for candidate in case.get("candidates", []):
-        method, predicted = candidate["method"], candidate["iteration_ms"]
+    found = []
+    for case, candidate in [(each, candidate) for each in cases for candidate in each["candidates"]]:
+        rows, method, predicted = sgs(case), candidate["method"], candidate["iteration_ms"]
         if row := rows.get(method, rows["auto"] if rows["auto"]["method"] == method else None):
             iteration = predicted, row["solve"]["ms"] / row["iterations"]
             total = candidate["coloring_ms"] + row["iterations"] * predicted, total_ms(row)
-            yield Point(name, method, name in known, iteration, total)
+            found.append(Point(case["name"], method, case["name"] in known, iteration, total))
+    return found
 
 
 def off(found: list[Point]) -> str:
@@ -166,9 +128,9 @@ def off(found: list[Point]) -> str:
     return f"a factor of {mean(factors):.2f} in the geometric mean, and {max(factors):.1f} at most, on {worst}"
 
 
-def taken(case: Case, known: set[str]) -> Point | None:
+def taken(case: Row, known: set[str]) -> Point | None:
     """Of the method that "auto" took."""
-    return next((point for point in of_case(case, known) if point.method == sgs(case)["auto"]["method"]), None)
+    return next((point for point in points([case], known) if point.method == sgs(case)["auto"]["method"]), None)
 
 
 def percent(share: float) -> str:

@@ -7,26 +7,26 @@ import operator
 import statistics
 import tomllib
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
 from mcprecond.coloring import COLORINGS
 from mcprecond.studies import Table, plots
-from report.generic import HELPERS, evaluated_or, made, text_of
-from report.noise import Range, average, verdict
+from report.generic import HELPERS, MISSING, evaluated_or, made
+from report.noise import Range, average, related
 from report.noise import mean as mean_of
 from report.pictures import beside_legend, over_size, picture, plain_ticks
-from report.results import PAPERS, RESULTS, Document, origin, runs
-from report.tables import TEMPLATES, mean, number, render, table, yes_or_no
+from report.results import PAPERS, RESULTS, Document, Row, origin, runs
+from report.tables import TEMPLATES, mean, names, number, render, table, yes_or_no
 
 DESCRIBED: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
-STUDIES: list[dict[str, Any]] = DESCRIBED["studies"]
+STUDIES: list[Row] = DESCRIBED["studies"]
 
 #: The functions that reduce several ratios to one, by their names in studies.toml.
 MEANS: dict[str, Callable[[list[Range]], Range]] = {"geometric mean": mean_of, "average": average, "largest": max}
 
-Row = dict[str, Any]
 Rows = list[Row]
 
 
@@ -83,10 +83,8 @@ def relations_of(study: dict[str, Any], rows: Rows) -> list[list[str]]:
         if isinstance(found, bool):
             cells = ["the same", "the same" if found else "others", yes_or_no(found)]
         else:
-            at_most = "most" in relation
-            bound = relation["most"] if at_most else relation.get("least", 1.0)
-            asked = f"at {'most' if at_most else 'least'} {bound:g}"
-            cells = [asked, f"{found.found:.2f}", verdict(found, bound, at_most=at_most)]
+            bound = relation.get("most", relation.get("least", 1.0))
+            cells = related(found, bound, at_most="most" in relation)
         lines.append([relation["sentence"], study["name"], relation["paper"], *cells])
     return lines
 
@@ -99,32 +97,33 @@ def compared(relation: dict[str, Any], rows: Rows) -> Range | bool | None:
         return evaluated_or(relation["computed"], scope, None)
     if "at" in relation:
         matrices = matrices[:1] if relation["at"] == "first" else matrices[-1:]
-    ratios = [*ratios_of(rows, matrices, relation["above"], relation["below"], relation.get("column")).values()]
-    return MEANS[relation.get("of", "geometric mean")](ratios) if ratios else None
+    methods = relation["above"], relation["below"]
+    ratios = ratios_of(rows, matrices, *methods, relation.get("column", "seconds")).values()
+    return MEANS[relation.get("of", "geometric mean")]([*ratios]) if ratios else None
 
 
 # What the expressions of studies.toml see.
 
 
-def names(rows: Rows, column: str) -> list[str]:
-    return list(dict.fromkeys(row[column] for row in rows))
+def row_of(rows: Rows, matrix: str, method: str) -> Row:
+    return next(row for row in rows if (row["matrix"], row["method"]) == (matrix, method))
 
 
 def range_of(rows: Rows, matrix: str, method: str, column: str = "seconds") -> Range:
     """A quantity of a matrix and a method, or the sum of several, "update_seconds + application_seconds"."""
-    columns = column.split(" + ")
-    row = next(row for row in rows if (row["matrix"], row["method"]) == (matrix, method))
+    row, columns = row_of(rows, matrix, method), column.split(" + ")
     if not all(map(row.get, columns)):
         raise KeyError(column)
     return reduce(operator.add, [Range.of(row, part) for part in columns])
 
 
-def ratios_of(rows: Rows, matrices: list[str], above: str, below: str, column: str | None = None) -> dict[str, Range]:
+def ratios_of(rows: Rows, matrices: list[str], above: str, below: str, column: str = "seconds") -> dict[str, Range]:
     """Matrix -> a quantity with one method relative to another, where both were run."""
-    scope = {"of": partial(range_of, rows), "above": above, "below": below, "column": column or "seconds"}
-    ratio = "of(matrix, above, column) / of(matrix, below, column)"
-    found = {matrix: evaluated_or(ratio, scope | {"matrix": matrix}, None) for matrix in matrices}
-    return {matrix: ratio for matrix, ratio in found.items() if ratio}
+    ratios = {}
+    for matrix in matrices:
+        with suppress(*MISSING):
+            ratios[matrix] = range_of(rows, matrix, above, column) / range_of(rows, matrix, below, column)
+    return ratios
 
 
 def tables_of(study: dict[str, Any], rows: Rows) -> list[str]:
@@ -137,11 +136,9 @@ def tables_of(study: dict[str, Any], rows: Rows) -> list[str]:
 def pivot(rows: Rows, title: str, cell: str, more: str = "[]") -> str:
     """A column for each matrix, a row for each method."""
     rows = [*rows, *evaluated_or(more, SCOPE | {"rows": rows}, ())]
-    by_case = {(row["matrix"], row["method"]): text_of(cell, SCOPE | row) for row in rows}
-    lines = [{"each": "method in methods", "lines": [["{method}", "{by_case.get((matrix, method), '')}"]]}]
-    spec = {"corner": title, "across": "matrix in matrices", "head": "{matrix}", "lines": lines}
-    both = {"matrices": names(rows, "matrix"), "methods": names(rows, "method")}
-    return made(spec, {"by_case": by_case} | both)
+    lines = [{"each": "row in rows; _ in range(row.matrix == name)", "lines": [["{row.method}", cell]]}]
+    spec = {"corner": title, "across": "name in names(rows, 'matrix')", "head": "{name}", "lines": lines}
+    return made(spec, SCOPE | {"rows": rows})
 
 
 def ms(seconds: float) -> str:
@@ -149,9 +146,7 @@ def ms(seconds: float) -> str:
 
 
 def shown(cell: float | None) -> str:
-    if cell is None:
-        return ""
-    return f"{cell:,}" if isinstance(cell, int) else number(cell)
+    return "" if cell is None else f"{cell:,}" if isinstance(cell, int) else number(cell)
 
 
 def beside_paper(row: Row, name: str) -> str:
@@ -175,8 +170,7 @@ def on_a_gpu(rows: Rows, method: str) -> Rows:
 
 
 def per_edge(rows: Rows, matrix: str, method: str) -> Range:
-    entries = next(row["entries"] for row in rows if (row["matrix"], row["method"]) == (matrix, method))
-    return range_of(rows, matrix, method).scale(1 / entries)
+    return range_of(rows, matrix, method).scale(1 / row_of(rows, matrix, method)["entries"])
 
 
 def degrees_and_shortcut_1(rows: Rows) -> Range | None:
@@ -289,6 +283,5 @@ def draw(found: dict[str, Document], folder: Path) -> None:
     """A picture for each study that was run."""
     for name, (drawn, panels) in DRAWN.items():
         if name in found:
-            with picture(folder / f"study-{name}.svg", salt=name) as plt:
-                _, axes = plt.subplots(1, panels, squeeze=False, figsize=(7.5, 4), layout="constrained")
-                drawn(found[name]["cases"], *axes.flat)
+            with picture(folder / f"study-{name}.svg", 1, panels, salt=name, figsize=(7.5, 4)) as (axes,):
+                drawn(found[name]["cases"], *axes)

@@ -31,10 +31,8 @@ def asked_of(case: dict[str, Any]) -> dict[str, str]:
 
 def quantities(case: dict[str, Any]) -> dict[str, float]:
     """What is shown of a case, in ms."""
-    values = {}
-    for label in ("natural", "eb"):
-        values[f"iteration, {label}"] = case[label]["iteration_ms"]
-        values[f"application, {label}"] = case[label]["apply_ms"]
+    parts = {"iteration": "iteration_ms", "application": "apply_ms"}
+    values = {f"{part}, {label}": case[label][key] for label in ("natural", "eb") for part, key in parts.items()}
     return values | {"A @ x": case["spmv_ms"]}
 
 
@@ -45,8 +43,7 @@ def draw(documents: dict[str, Document], folder: Path) -> None:
     document = documents["weak-scaling-gpu"]
     cases = document["cases"]
     unknowns = [case["unknowns"] for case in cases]
-    with picture(folder / PICTURE) as plt:
-        _, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    with picture(folder / PICTURE, figsize=(7, 4)) as ((axes,),):
         for k, name in enumerate(quantities(cases[0])):
             times = [1e6 * quantities(case)[name] / case["unknowns"] for case in cases]
             style = {"marker": MARKERS[k % len(MARKERS)], "color": COLORS[k % len(COLORS)]}

@@ -42,6 +42,11 @@ def number(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:#.3g}".rstrip(".")
 
 
+def names(rows: Iterable[Mapping[str, Any]], key: str = "name") -> list[Any]:
+    """What rows have under a key, in order of appearance."""
+    return list(dict.fromkeys(row[key] for row in rows))
+
+
 def only(decided: Mapping[str, str], word: str) -> list[str]:
     """The names of what was decided so."""
     return [name for name, said in decided.items() if said == word]

@@ -19,6 +19,25 @@ from mcprecond.storage.layouts import dia
 #: A plugin that has to come before the package.
 collect_ignore = ["interpreted.py"]
 
+#: What comes first of all tests: NVRTC compiles for the first module, while in another process of `make test` Numba
+#: compiles what all others load. The last two take long, and at the end one process would wait for them.
+FIRST = (
+    "tests/backends/test_cuda_compiles.py",
+    "notebooks/",
+    "tests/apparatus/",
+    "tests/backends/",
+    "tests/test_load.py",
+    "tests/test_wide.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def place(item: pytest.Item) -> int:
+        return next((k for k, begin in enumerate(FIRST) if item.nodeid.startswith(begin)), len(FIRST))
+
+    items.sort(key=place)
+
+
 settings.register_profile("mcprecond", deadline=None, derandomize=True, max_examples=25)
 # For the record of a GPU, whose time is short; each example costs dozens of launches.
 settings.register_profile("gpu", settings.get_profile("mcprecond"), max_examples=10)

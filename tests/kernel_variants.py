@@ -11,6 +11,7 @@ import pytest
 
 import mcprecond
 from mcprecond.backends import KernelSet
+from mcprecond.backends.gpu import compile_options
 
 PACKAGE = Path(mcprecond.__file__).parent
 SOURCES = {path.relative_to(PACKAGE).as_posix(): path for path in sorted(PACKAGE.rglob("*.cu"))}
@@ -113,12 +114,23 @@ def declared(name: str, variant: dict[str, Any]) -> dict[str, Any]:
 
 
 def compilations():
-    """Which source is compiled in which variant for which architecture."""
+    """Which source is compiled in which variant for which architecture: each variant once, and each source for all
+    architectures, which its variants share; the first variant has the usual one, and those that are left.
+    """
     for name, variants in REAL + BOTH:
+        found: dict[str, tuple[str, dict[str, Any]]] = {}
         for k, variant in enumerate(variants):
             for m, choice in enumerate(CHOICES.get(name, [{}])):
-                if m > 0 and (k + m) % 2 == 0:  # of further choices half of the variants, others for each
+                if m > 0 and k not in (m % 3, 3 + (m + 1) % 3):  # of further choices two variants, others for each
                     continue
                 macros = kernel_set(name).select_macros(declared(name, variant) | choice)
-                for architecture in ARCHITECTURES if k == m == 0 else [USUAL]:
-                    yield pytest.param(name, macros, architecture, id=f"{name}-{k}-{m}-sm_{architecture}")
+                # Sources do not declare all that variants differ in.
+                found.setdefault(repr(compile_options(macros)), (f"{name}-{k}-{m}", macros))
+        first, *others = found.values()
+        of_others = [ARCHITECTURES[k % len(ARCHITECTURES)] for k in range(len(others))]
+        of_first = [USUAL, *(each for each in ARCHITECTURES if each not in {USUAL, *of_others})]
+        for (label, macros), architecture in [
+            *((first, each) for each in of_first),
+            *zip(others, of_others, strict=True),
+        ]:
+            yield pytest.param(name, macros, architecture, id=f"{label}-sm_{architecture}")

@@ -52,17 +52,17 @@ def main() -> None:
     cases: list[dict[str, Any]] = []
     for name in arguments.families:
         case = {"name": name, "load": os.getloadavg()[0]}
-        cases.append(case | measured(GRAPHS[name](arguments.small), arguments.repeats))
+        cases.append(case | measured(GRAPHS[name](arguments.small), arguments.repeats, arguments.small))
         print(cases[-1], flush=True)
         document = record("graphblas-cpu", "cpu", cases, COLORING, seed=SEED, small=arguments.small)
         save(document | {"versions": document["versions"] | opponents}, arguments.output)
 
 
-def measured(A: Any, repeats: int) -> dict[str, Any]:
+def measured(A: Any, repeats: int, small: bool) -> dict[str, Any]:
     """A graph colored by all methods in turns."""
     graph = Graph.of(A)
     calls = {row: checked(name, options, graph, A) for row, (name, options) in METHODS.items()}
-    times = timed_in_turns({row: run for row, (run, _) in calls.items()}, repeats)
+    times = timed_in_turns({row: run for row, (run, _) in calls.items()}, repeats, small=small)
     rows = {row: times[row] | found for row, (_, found) in calls.items()}
     return {"vertices": graph.n, "entries": int(A.nnz), "max_degree": graph.max_degree, "methods": rows}
 

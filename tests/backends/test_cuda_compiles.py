@@ -1,4 +1,4 @@
-"""Every .cu file compiles in all its variants, and in one of them for every architecture that CUDA 13 knows.
+"""Every .cu file compiles in all its variants, and for every architecture that CUDA 13 knows.
 
 NVRTC needs no device for that.
 """
