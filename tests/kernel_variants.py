@@ -67,6 +67,7 @@ CHOICES: dict[str, list[dict[str, int]]] = {
     "multigrid/interpolation.cu": [{"UNKNOWNS": 1, "CANDIDATES": 1}, {"UNKNOWNS": 3, "CANDIDATES": 6}],
     "multigrid/galerkin.cu": [{"UNKNOWNS": 1, "CANDIDATES": 1}, {"LANES": 256, "UNKNOWNS": 3, "CANDIDATES": 6}],
     "multigrid/patterns.cu": [{}, {"WIDE": 1, "LANES": 256}],
+    "multigrid/tentative.cu": [{}, {"LANES": 256}],
     "storage/values.cu": [{}, {"SLICED_DIA": 1}, {"CUT_ROWS": 1}],
     "storage/node_blocks.cu": BLOCK_SIZES,
     "storage/node_values.cu": BLOCK_SIZES,
