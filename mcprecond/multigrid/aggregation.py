@@ -25,7 +25,7 @@ KERNELS = KernelSet(__file__, "OFFSET LANES")
 
 IN, OUT = 0, 2**32 - 1  # in the set, or not; the numbers of undecided vertices are in between
 LEAST_SIZE = 3  # of an aggregate of the second pass
-MOST_ALONE = 256  # entries of a row that one thread goes through, if threads can share it
+MOST_ALONE = 256  # entries of a row for each thread of a team; for longer ones teams are not made smaller
 COUNTED = 256  # entries of a row that each of its entries is compared with, at most
 #: Odd factors of the bijective hash that numbers the vertices at random, and their inverses modulo 2^32.
 SPREAD = 0x85EBCA6B, 0xC2B2AE35
@@ -81,7 +81,7 @@ def independent_set_of(graph: Graph, roots: Any) -> Any:
     own, least = xp.empty(n, np.uint32), xp.empty(n, np.uint32)
     worklists, scratch = xp.empty((4, n), np.int32), xp.zeros(8, np.int32)
     lanes, threads = lanes_for(graph.indices.size / n), 32 * graph.backend.resident_warps
-    # Where every thread has vertices of its own, unless it would be a long time on one of them.
+    # Teams become smaller until every thread has vertices of its own, but not where single threads had long rows.
     while lanes > 1 and n * lanes > threads and 2 * graph.max_degree < MOST_ALONE * lanes:
         lanes //= 2
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=lanes)

@@ -113,16 +113,16 @@ class Galerkin(Product):
 
 
 class CutRows(NamedTuple):
-    """A first factor whose long rows are cut: its rows are sums of the rows of another matrix.
+    """The pieces of the rows of a first factor. They are the rows of a matrix with the same columns and values.
 
     Attributes
     ----------
     offsets : array of int64
-        The row offsets of that matrix.
+        The row offsets of the pieces.
     of_rows : array of int64, shape (n + 1,)
-        The first of its rows that each row is the sum of.
+        The number of the first piece of each row.
     pattern : pattern
-        Of the product of that matrix with the second factor.
+        Of the product of the pieces with the second factor.
     """
 
     offsets: Any
@@ -145,7 +145,11 @@ def cut_rows(left: Pattern, longest_row: int, right: Pattern, width: int, backen
 
 
 def multiply(left: Rows, right: Rows, product: Rows, P: Interpolation, backend: Backend, cut: CutRows | None) -> None:
-    """Compute the values of a product. The rows of `left` are single ones, the others have the blocks of P."""
+    """Compute the values of a product, whose pattern is known.
+
+    The rows of `left` are single ones, the others have the blocks of P. If rows are cut, the product of the pieces comes
+    first, and then the sums of the pieces of each row, which are a product as well.
+    """
     if cut is not None:
         xp, pieces = backend.xp, len(cut.offsets) - 1
         sums = *cut.pattern, xp.empty(len(cut.pattern[1]), product[2].dtype)
