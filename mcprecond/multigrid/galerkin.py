@@ -147,8 +147,8 @@ def cut_rows(left: Pattern, longest_row: int, right: Pattern, width: int, backen
 def multiply(left: Rows, right: Rows, product: Rows, P: Interpolation, backend: Backend, cut: CutRows | None) -> None:
     """Compute the values of a product, whose pattern is known.
 
-    The rows of `left` are single ones, the others have the blocks of P. If rows are cut, the product of the pieces comes
-    first, and then the sums of the pieces of each row, which are a product as well.
+    The rows of `left` are single ones, the others have the blocks of P. If rows are cut, the product of the pieces
+    comes first, and then the sums of the pieces of each row, which are a product as well.
     """
     if cut is not None:
         xp, pieces = backend.xp, len(cut.offsets) - 1

@@ -134,8 +134,8 @@ class SmoothedInterpolation(Interpolation):
         if self.moves:
             self.pattern = main_aggregates(self.pattern, strong, T.labels, backend)
         most, self.smooths = MOST_GROWTH * len(nodes.indices) * self.b / self.k, False
-        # Rows of very different lengths may give a product that takes long to list, and for nothing. Where rows are even,
-        # the bound would be below the limit.
+        # Rows of very different lengths may give a product that takes long to list, and for nothing. Where rows are
+        # even, the bound would be below the limit.
         is_even = n * (nodes.max_degree + 1) <= most
         least = 0 if is_even else least_entries(all_neighbors, self.pattern, backend)
         if in_all(least - most) <= 0:
