@@ -298,7 +298,7 @@ FAMILIES = {
     "geometric graph": Family(lambda n: laplacian_of(random_geometric(n, seed=SEED), 1e-6), 20_000, 1000),
     "random graph": Family(lambda n: laplacian_of(random_regular(n, 6, seed=SEED), 1e-3), 10_000, 1000),
     "tree": Family(random_tree, 30_000, 1000),
-    "hubs": Family(lambda k: laplacian_of(graphs.rmat(k), 1e-3), 14, 10),
+    "hubs": Family(lambda k: laplacian_of(graphs.rmat(k), 1e-3), 12, 9),
 }
 
 
