@@ -102,6 +102,8 @@ class SmoothedInterpolation(Interpolation):
         Without the candidates of the coarse level all blocks of P stay.
     B : array, shape (n, k)
         The candidates.
+    smooths : bool
+        Whether P is to be smooth if A P is not too dense.
     in_all : function
         Returns the sum of a number over all processes that share the level: they decide together whether to smooth P.
 
@@ -120,6 +122,7 @@ class SmoothedInterpolation(Interpolation):
         C: Connections,
         T: Tentative,
         B: Any,
+        smooths: bool = True,
         in_all: Callable[[float], float] = lambda entries: entries,
     ) -> None:
         backend, xp = A.backend, A.backend.xp
@@ -138,7 +141,7 @@ class SmoothedInterpolation(Interpolation):
         # even, the bound would be below the limit.
         is_even = n * (nodes.max_degree + 1) <= most
         least = 0 if is_even else least_entries(all_neighbors, self.pattern, backend)
-        if in_all(least - most) <= 0:
+        if smooths and in_all(least - most) <= 0:
             self.AP_pattern = product_pattern(all_neighbors, self.pattern, self.count, backend)
             self.smooths = in_all(len(self.AP_pattern[1]) - most) <= 0
         if not self.smooths:  # P is T, whose pattern leaves out the nodes that are in no aggregate

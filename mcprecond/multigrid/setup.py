@@ -7,7 +7,7 @@ Computing 56, 1996, Algorithm 2.1 and Section 5.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -20,7 +20,7 @@ from mcprecond.multigrid.elimination import ExactInterpolation, ExactPoints, eli
 from mcprecond.multigrid.extended import MOST, ExtendedInterpolation, ExtendedWeights
 from mcprecond.multigrid.galerkin import Galerkin
 from mcprecond.multigrid.hierarchy import MOST_DENSE, Level, naming_level
-from mcprecond.multigrid.interpolation import SmoothedInterpolation
+from mcprecond.multigrid.interpolation import Interpolation, SmoothedInterpolation
 from mcprecond.multigrid.lonely import join_lonely
 from mcprecond.multigrid.named_smoothers import is_polynomial, new_smoother
 from mcprecond.multigrid.patterns import longest_rows
@@ -106,8 +106,30 @@ def build_levels(first: AdmittedMatrix, coarsen: Coarsening, how: Options) -> tu
 
 
 @dataclass
+class Budget:
+    """The entries that cycles read on all levels so far, by nodes: up to `MOST_COMPLEXITY` times those of the finest
+    level.
+    """
+
+    entries: int = 0
+    most: float = 0.0
+
+    def add(self, nodes: AdmittedMatrix, P: Interpolation | None = None) -> None:
+        """Add a level; where points are eliminated, cycles read P in place of A."""
+        self.entries += nodes.indices.size if P is None else len(P.pattern[1])
+        self.most = self.most or MOST_COMPLEXITY * nodes.indices.size
+
+    def allows(self, product: Galerkin) -> bool:
+        """Whether there may be a level with this coarse matrix."""
+        return self.entries + len(product.pattern[1]) <= self.most
+
+
+@dataclass
 class Aggregation:
     """Coarsening by aggregates: A -> C -> aggregates -> T -> P -> pattern of A_c.
+
+    P is T where levels would have too many entries with a smooth P. Plain levels may follow beyond the limit, since
+    each is smaller than the last one.
 
     Attributes
     ----------
@@ -119,15 +141,18 @@ class Aggregation:
         A name in `STRENGTHS`.
     theta : float or None
         The limit of strength on the finest level.
+    budget : Budget
     """
 
     B: Any
     block_size: int
     strength: StrengthName
     theta: float | None
+    budget: Budget = field(default_factory=Budget)
 
     def __call__(self, level: Level, A: AdmittedMatrix, number: int) -> None:
         if self.block_size == self.B.shape[1] == 1 and (left := eliminate(level, A)) is not None:
+            self.budget.add(A, level.interpolation)
             self.B = self.B[left]
             return
         nodes, k = nodes_of(A, self.block_size), self.B.shape[1]
@@ -144,8 +169,13 @@ class Aggregation:
         if nodes is A:
             labels, C = join_lonely(A, C, labels)
         T = fit_tentative(labels, count, self.B, self.block_size, A.backend)
+        self.budget.add(nodes)
         P = SmoothedInterpolation(A, nodes, C, T, self.B)
-        level.C, level.T, level.interpolation, level.galerkin = C, T, P, Galerkin(nodes, P)
+        product = Galerkin(nodes, P)
+        if P.smooths and not self.budget.allows(product):
+            P = SmoothedInterpolation(A, nodes, C, T, self.B, smooths=False)
+            product = Galerkin(nodes, P)
+        level.C, level.T, level.interpolation, level.galerkin = C, T, P, product
         self.B, self.block_size = T.B, k
 
 
@@ -162,13 +192,13 @@ class Splitting:
     """
 
     def __init__(self, theta: float) -> None:
-        self.theta, self.entries, self.most_entries = theta, 0, 0.0
+        self.theta, self.budget = theta, Budget()
 
     def __call__(self, level: Level, A: AdmittedMatrix, number: int) -> None:
-        if eliminate(level, A) is not None:
+        is_eliminated = eliminate(level, A) is not None
+        self.budget.add(A, level.interpolation)
+        if is_eliminated:
             return
-        self.entries += A.indices.size
-        self.most_entries = self.most_entries or MOST_COMPLEXITY * A.indices.size
         found = classical_strength(A, self.theta)
         extended = ExtendedWeights(A, found.flags, split(A, found))
         if not 0 < extended.count <= MOST_COARSE * A.shape[0]:
@@ -177,7 +207,7 @@ class Splitting:
         for most in (MOST, 2, 1):
             P = ExtendedInterpolation(A, extended, weights, most, near)
             product = Galerkin(A, P)
-            if self.entries + product.coarse.indices.size <= self.most_entries:
+            if self.budget.allows(product):
                 level.interpolation, level.galerkin = P, product
                 return
         level.remark = ", the next level would be too dense"

@@ -16,6 +16,7 @@ from benchmarks.papers.mesh_families import anisotropic, jumping
 from mcprecond import ClassicalAMG, PatternChangedError, SmoothedAggregation, pcg, problems
 from mcprecond.multigrid import fitting_multigrid, galerkin
 from mcprecond.multigrid.extended import MOST, MOST_SCALING, ExtendedInterpolation, ExtendedWeights
+from mcprecond.multigrid.setup import MOST_COMPLEXITY
 from mcprecond.multigrid.splitting import COARSE, DEPENDS, INTERPOLATES, THETA, classical_strength, split
 from mcprecond.multigrid.stiff_rows import MOST_NEAR
 from mcprecond.preconditioners.setup import admit
@@ -393,13 +394,32 @@ def test_given_candidates_and_nodes_take_aggregates(to_device):
     assert "block_size" in str(fitting_multigrid(to_device(A), block_size=2))
 
 
+def weighted_graph(n: int, edges: float) -> sp.csr_matrix:
+    """A random graph with weights over six decades."""
+    rng = np.random.default_rng(0)
+    ends = rng.integers(0, n, (2, int(edges * n)))
+    return sp.csr_matrix((10 ** rng.uniform(-3, 3, ends.shape[1]), ends), shape=(n, n))
+
+
+RANDOM_GRAPHS = {
+    "regular": (lambda: random_regular(2000, 6), 25),
+    "weighted": (lambda: weighted_graph(6000, 2), 25),  # with a smooth P: 4.7 times the entries of A
+    "with points that are eliminated": (lambda: weighted_graph(6000, 3), 40),
+    "hubs": (lambda: rmat(12), 25),
+}
+
+
 @pytest.mark.parametrize("build", [SmoothedAggregation, ClassicalAMG])
-def test_levels_of_random_graphs_stay_sparse(build, to_device):
+@pytest.mark.parametrize("name", RANDOM_GRAPHS)
+def test_levels_of_random_graphs_stay_sparse(build, name, to_device):
     """The coarse graphs of an expander fill in, whatever is interpolated."""
-    graph = random_regular(2000, 6)
-    A = to_device(sp.csr_matrix(sp.diags_array(np.asarray(abs(graph).sum(axis=1)).ravel() + 0.1) - abs(graph)))
+    make, most = RANDOM_GRAPHS[name]
+    graph = abs(make())
+    graph = sp.csr_matrix(graph + graph.T)
+    A = to_device(sp.csr_matrix(sp.diags_array(np.asarray(graph.sum(axis=1)).ravel() + 0.1) - graph))
     M = build(A)
-    assert M.operator_complexity <= 3
-    assert any(word in str(M) for word in ("P not smoothed", "of P", "too dense"))
-    result = pcg(A, to_device(np.ones(2000)), M=M, rtol=1e-8)
-    assert result.converged and result.iterations <= 25
+    # Plain levels by aggregates may follow when the limit is reached; each is smaller than the last one.
+    assert M.operator_complexity <= (1.2 if build is SmoothedAggregation else 1) * MOST_COMPLEXITY
+    assert name == "hubs" or any(word in str(M) for word in ("P not smoothed", "of P", "too dense"))
+    result = pcg(A, to_device(np.ones(A.shape[0])), M=M, rtol=1e-8)
+    assert result.converged and result.iterations <= most
