@@ -6,8 +6,7 @@
 All tests run twice: with launches that block, so that an error is reported where it occurs, and with launches that do
 not, as users have them: whatever lacks an order on the GPU can be seen then only.
 
-Much of the time goes into compiling, by NVRTC and Numba, so more processes help although they share a GPU; where there
-are more GPUs, each has as many. As a pytest plugin this module lets them take tests in turns and note what has run. So
+Much of the time goes into compiling, by NVRTC and Numba, so more processes help although they share a GPU. As a pytest plugin this module lets them take tests in turns and note what has run. So
 a run that was cut off goes on where it was, but for modules of tests that have changed since; if a source has changed,
 or what several modules share, it begins anew.
 """
@@ -46,7 +45,9 @@ WAYS = {"blocking": {"CUDA_LAUNCH_BLOCKING": "1"}, "free-running": {"CUDA_LAUNCH
 OUTCOMES = ("passed", "failed", "skipped", "error")
 
 
-PER_GPU = 14  # processes: most compile while another computes
+#: Processes for each GPU, of which most compile while another computes, and for all of them. With 56 processes on four
+#: GPUs and 64 cores a test took three times as long as with 28 on two GPUs and 32 cores.
+PER_GPU, MOST = 14, 28
 THREADS = 2  # of each process: with one for each processor the loops of all are in each other's way
 LONG = 20.0  # seconds: the tests of a function that takes longer are shared out one by one
 
@@ -152,7 +153,7 @@ def run_once(claims: Path, progress: Path, variables: dict[str, str]) -> tuple[C
     environment |= variables
     gpus = visible_gpus()
     running = {}
-    for k in range(PER_GPU * len(gpus)):
+    for k in range(min(PER_GPU * len(gpus), MOST)):
         # All see all GPUs, for tests of several, but each another one first.
         first = k % len(gpus)
         environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus[first:] + gpus[:first])
