@@ -6,9 +6,10 @@
 All tests run twice: with launches that block, so that an error is reported where it occurs, and with launches that do
 not, as users have them: whatever lacks an order on the GPU can be seen then only.
 
-Much of the time goes into compiling, by NVRTC and Numba, so more processes help although they share a GPU. As a pytest plugin this module lets them take tests in turns and note what has run. So
-a run that was cut off goes on where it was, but for modules of tests that have changed since; if a source has changed,
-or what several modules share, it begins anew.
+Much of the time goes into compiling, by NVRTC and Numba, so more processes help although they share a GPU. As a pytest
+plugin this module lets them take tests in turns and note what has run. So a run that was cut off goes on where it was,
+but for modules of tests that have changed since; if a source has changed, or what several modules share, it begins
+anew.
 """
 
 from __future__ import annotations
