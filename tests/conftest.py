@@ -19,8 +19,9 @@ from mcprecond.storage.layouts import dia
 #: A plugin that has to come before the package.
 collect_ignore = ["interpreted.py"]
 
-#: What comes first of all tests: NVRTC compiles for the first module, while in another process of `make test` Numba
-#: compiles what all others load. The last two take long, and at the end one process would wait for them.
+#: The tests that run first. `make test` has two processes or more: while one of them compiles CUDA sources for the
+#: first module, Numba compiles functions in another one, and later tests load these. The last two modules take long. If
+#: they ran at the end, all other processes would wait for them.
 FIRST = (
     "tests/backends/test_cuda_compiles.py",
     "notebooks/",

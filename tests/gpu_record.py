@@ -46,8 +46,8 @@ WAYS = {"blocking": {"CUDA_LAUNCH_BLOCKING": "1"}, "free-running": {"CUDA_LAUNCH
 OUTCOMES = ("passed", "failed", "skipped", "error")
 
 
-#: Processes for each GPU, of which most compile while another computes, and for all of them. With 56 processes on four
-#: GPUs and 64 cores a test took three times as long as with 28 on two GPUs and 32 cores.
+#: The number of processes for each GPU, and the largest number in total. Most processes compile while one of them uses
+#: the GPU. If there are too many, tests take longer, although there are more cores.
 PER_GPU, MOST = 14, 28
 THREADS = 2  # of each process: with one for each processor the loops of all are in each other's way
 LONG = 20.0  # seconds: the tests of a function that takes longer are shared out one by one

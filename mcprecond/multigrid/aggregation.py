@@ -25,7 +25,7 @@ KERNELS = KernelSet(__file__, "OFFSET LANES")
 
 IN, OUT = 0, 2**32 - 1  # in the set, or not; the numbers of undecided vertices are in between
 LEAST_SIZE = 3  # of an aggregate of the second pass
-MOST_ALONE = 256  # entries of a row for each thread of a team; for longer ones teams are not made smaller
+MOST_ALONE = 256  # entries of the longest row for each thread of a team; with more, a team does not become smaller
 COUNTED = 256  # entries of a row that each of its entries is compared with, at most
 #: Odd factors of the bijective hash that numbers the vertices at random, and their inverses modulo 2^32.
 SPREAD = 0x85EBCA6B, 0xC2B2AE35

@@ -41,9 +41,9 @@ MOST_ONE_SIDED, MOST_LONELY = 0.05, 0.002
 #: It is chosen, too, if some points have large positive entries, as at flat triangles, but at most this share of them.
 MOST_FLAT = 0.1
 #: A graph has hubs if its longest row has more than HUB times as many entries as the average row. Coarse levels are
-#: dense on such graphs, and their setup takes as long as hundreds of products with A. The hierarchy has one level if CG
-#: with the diagonal converges fast: if STEPS steps reduce its residual at a rate at which FEW steps would reduce it by
-#: TOLERANCE.
+#: dense on such graphs, and their setup takes as long as hundreds of products with A. So the hierarchy has one level if
+#: CG with Jacobi's preconditioner is expected to reduce the residual by TOLERANCE within FEW steps. The rate of
+#: convergence is that of the first STEPS steps.
 HUB, STEPS, FEW, TOLERANCE = 50, 20, 60, 1e-8
 
 

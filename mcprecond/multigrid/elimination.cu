@@ -18,9 +18,9 @@ extern "C" __global__ void find_chains(long long n, const OFFSET* indptr, const 
     states[i] = goes ? FINE : COARSE;
 }
 
-// If point i stays, visit the entries of row i of A that row i of R is made of; if it is eliminated, the entries that
-// row i of P is made of. Calls `visit(place, k)` for the entry k of A and its place in that row of R or P. Returns the
-// number of entries.
+// Visit the entries of row i of A that determine a row of the transfers: the row of R that belongs to point i if the
+// point stays, or row i of P if the point is eliminated. The function calls `visit(place, k)` for each entry k, where
+// `place` is the position of the corresponding entry in the row of R or P, and returns the number of these entries.
 template <typename Visit>
 __device__ __forceinline__ int visit_transfer(long long i, const OFFSET* indptr, const int* indices, const int* numbers,
                                               Visit visit) {

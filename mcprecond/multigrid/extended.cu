@@ -122,8 +122,7 @@ extern "C" __global__ void choose_largest(long long n, const long long* reach_in
         uint64 next = 0;
         for (int place = team_lane(); place < length; place += LANES)
             if (key_of(place) < least) next = max(next, key_of(place));
-        for (int step = LANES / 2; step > 0; step /= 2) next = max(next, __shfl_xor_sync(team_mask(), next, step));
-        least = next;
+        least = team_max(next);
     }
     for (int first = 0; first < length; first += LANES) {
         int place = first + team_lane();

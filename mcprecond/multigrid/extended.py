@@ -6,9 +6,8 @@ and of the C_k for k in F_i. With a^-_kl the entries of row k whose sign is not 
     w_ij = -1 / d_i (a_ij + sum_{k in F_i} a_ik a^-_kj / s_ik),    s_ik = sum of a^-_kl over l in C^_i and i,
     d_i = a_ii + sum of a_in over weak n outside of C^_i + sum_{k in F_i} a_ik a^-_ki / s_ik.
 
-A fine point with many times as many neighbors as others is a hub. Interpolation does not pass through hubs, and hubs
-interpolate from their coarse neighbors only: the papers have no such rule, without which the work would grow with the
-squares of the lengths of rows. Connections that are left out count as weak ones.
+Points with a large degree are called hubs. F_i has no hubs, and it is empty if i is a hub: the connections that are
+left out count as weak. Otherwise the work would grow with the squares of the degrees. The papers do not have this rule.
 
 Of a row the largest weights are kept, four in most cases, scaled to the sum of all of them. Which these are is found
 with the first values of A, and stays: so new values take the numeric phase only.
@@ -34,8 +33,8 @@ KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
 #: Weights of a row that are kept, if levels do not become too dense with them.
 MOST = 4
-#: A fine point is a hub if it has this many times as many neighbors as an average row has entries.
-HUB = 8
+#: A hub is a point whose number of neighbors is more than LARGE_DEGREE times the average number of entries of a row.
+LARGE_DEGREE = 8
 #: A row is scaled to the sum of all its weights by a factor below this one, or not at all.
 MOST_SCALING = 4.0
 CUDA_CONSTANTS = {"INTERPOLATES": INTERPOLATES, "MOST_SCALING": MOST_SCALING}
@@ -102,7 +101,7 @@ class ExtendedInterpolation(Interpolation):
     most : int
         How many weights of a row to keep.
     near : array of uint8, shape (n,), optional
-        Whether each point is near a flat triangle: its row is relaxed if it is fine.
+        1 for each point near a flat triangle. The rows of P of those that are fine are relaxed.
     """
 
     b = k = 1
@@ -163,10 +162,8 @@ def kernels_for(A: AdmittedMatrix) -> Any:
 
 
 def around_hubs(A: AdmittedMatrix, flags: Any, is_coarse: Any) -> Any:
-    """Return the flags of the entries, without those by which interpolation would pass between a hub and a fine
-    point.
-    """
-    xp, most = A.backend.xp, HUB * A.indices.size / max(A.shape[0], 1)
+    """Return the flags without INTERPOLATES for entries between a hub and a fine point."""
+    xp, most = A.backend.xp, LARGE_DEGREE * A.indices.size / max(A.shape[0], 1)
     if A.max_degree <= most:
         return flags
     is_hub, rows = A.degrees > most, rows_of(A.indptr, A.indices, xp)

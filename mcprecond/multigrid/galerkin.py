@@ -26,16 +26,16 @@ from mcprecond.multigrid.patterns import (
     transpose_pattern,
 )
 
-#: A sparse matrix: row offsets, columns and values, of blocks where nodes have several unknowns.
-Rows = tuple[Any, Any, Any]
+#: The row offsets, columns and values of a sparse matrix, whose entries are blocks where nodes have several unknowns.
+Arrays = tuple[Any, Any, Any]
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES UNKNOWNS CANDIDATES")
 
 # A row of a product is in shared memory where at least so many threads share it. Each of them brings so many bytes for
 # numbers, and so many places of a hash table, of which three quarters may be taken.
 LEAST_SHARING, NUMBER_BYTES, TABLE_PER_THREAD = 16, 96, 8
-#: On a GPU, where one team of threads would take long for a long row of a first factor, matrices with rows of more than
-#: LONG entries are cut into rows of at most PIECE.
+#: A product goes over each row of its first factor by one team of threads. On a GPU, if that factor has a row of more
+#: than LONG entries, its rows are cut into pieces of at most PIECE entries.
 LONG, PIECE = 2048, 512
 CUDA_CONSTANTS = {"LEAST_SHARING": LEAST_SHARING, "NUMBER_BYTES": NUMBER_BYTES, "TABLE_PER_THREAD": TABLE_PER_THREAD}
 
@@ -144,7 +144,9 @@ def cut_rows(left: Pattern, longest_row: int, right: Pattern, width: int, backen
     return CutRows(offsets, of_rows, product_pattern((offsets, left[1]), right, width, backend))
 
 
-def multiply(left: Rows, right: Rows, product: Rows, P: Interpolation, backend: Backend, cut: CutRows | None) -> None:
+def multiply(
+    left: Arrays, right: Arrays, product: Arrays, P: Interpolation, backend: Backend, cut: CutRows | None = None
+) -> None:
     """Compute the values of a product, whose pattern is known.
 
     The rows of `left` are single ones, the others have the blocks of P. If rows are cut, the product of the pieces
@@ -153,7 +155,7 @@ def multiply(left: Rows, right: Rows, product: Rows, P: Interpolation, backend: 
     if cut is not None:
         xp, pieces = backend.xp, len(cut.offsets) - 1
         sums = *cut.pattern, xp.empty(len(cut.pattern[1]), product[2].dtype)
-        multiply((cut.offsets, *left[1:]), right, sums, P, backend, None)
+        multiply((cut.offsets, *left[1:]), right, sums, P, backend)
         left, right = (cut.of_rows, xp.arange(pieces, dtype=np.int32), xp.ones(pieces, product[2].dtype)), sums
     b, k, dtype = P.b, P.k, product[2].dtype
     macros = {"OFFSET": left[0].dtype, "VALUE": dtype, "UNKNOWNS": b, "CANDIDATES": k}
@@ -162,7 +164,7 @@ def multiply(left: Rows, right: Rows, product: Rows, P: Interpolation, backend: 
     run.multiply_rows(len(left[0]) - 1, b, k, P.count, *left, *right, *product)
 
 
-def row_of(pattern: Pattern | Rows) -> float:
+def row_of(pattern: Pattern | Arrays) -> float:
     """The average length of a row."""
     return len(pattern[1]) / max(len(pattern[0]) - 1, 1)
 

@@ -133,17 +133,19 @@ class SmoothedInterpolation(Interpolation):
         self.filtered = FilteredMatrix(A, *((C.indptr, C.indices) if filters else (A.indptr, A.indices)), B)
         all_neighbors, own = (nodes.indptr, nodes.indices), T.pattern(xp)
         strong = C.indptr, C.indices
-        self.pattern = product_pattern(strong if filters else all_neighbors, own, self.count, backend)
-        if self.moves:
-            self.pattern = main_aggregates(self.pattern, strong, T.labels, backend)
-        most, self.smooths = MOST_GROWTH * len(nodes.indices) * self.b / self.k, False
-        # Rows of very different lengths may give a product that takes long to list, and for nothing. Where rows are
-        # even, the bound would be below the limit.
-        is_even = n * (nodes.max_degree + 1) <= most
-        least = 0 if is_even else least_entries(all_neighbors, self.pattern, backend)
-        if smooths and in_all(least - most) <= 0:
-            self.AP_pattern = product_pattern(all_neighbors, self.pattern, self.count, backend)
-            self.smooths = in_all(len(self.AP_pattern[1]) - most) <= 0
+        self.smooths = False
+        if smooths:
+            self.pattern = product_pattern(strong if filters else all_neighbors, own, self.count, backend)
+            if self.moves:
+                self.pattern = main_aggregates(self.pattern, strong, T.labels, backend)
+            most = MOST_GROWTH * len(nodes.indices) * self.b / self.k
+            # Where the lengths of rows vary much, A P may take long to list, only to be found too dense: so a lower
+            # bound of its entries comes first. Where they vary little, the bound is always below the limit.
+            varies = n * (nodes.max_degree + 1) > most
+            least = least_entries(all_neighbors, self.pattern, backend) if varies else 0
+            if in_all(least - most) <= 0:
+                self.AP_pattern = product_pattern(all_neighbors, self.pattern, self.count, backend)
+                self.smooths = in_all(len(self.AP_pattern[1]) - most) <= 0
         if not self.smooths:  # P is T, whose pattern leaves out the nodes that are in no aggregate
             identity = xp.arange(n + 1, dtype=nodes.indptr.dtype), xp.arange(n, dtype=np.int32)
             self.pattern = product_pattern(identity, own, self.count, backend)

@@ -1,7 +1,7 @@
 // Patterns of products: a team of LANES threads per row, or a block for a row that is WIDE. See patterns.py.
 
 #include "cuda/search.cuh"
-#include "multigrid/team.cuh"
+#include "multigrid/team_sum.cuh"
 
 // Visit the columns that the members of row v list. The threads of the team share the members.
 template <typename Visit>
@@ -213,7 +213,6 @@ extern "C" __global__ void find_longest_lists(long long n, const OFFSET* indptr,
     if (v >= n) return;
     for (OFFSET e = indptr[v] + team_lane(); e < indptr[v + 1]; e += LANES)
         longest = max(longest, list_indptr[members[e] + 1] - list_indptr[members[e]]);
-    for (int step = LANES / 2; step > 0; step /= 2)
-        longest = max(longest, __shfl_xor_sync(team_mask(), longest, step));
+    longest = team_max(longest);
     if (team_lane() == 0) lengths[v] = longest;
 }

@@ -26,10 +26,10 @@ from mcprecond.solvers.iteration import inner
 
 KERNELS = KernelSet(__file__, "VALUE")
 
-#: The largest eigenvalue is estimated by SAFETY times the largest Ritz value of STEPS steps of Lanczos' method. A Ritz
-#: value is never larger than the largest eigenvalue. It is at least 0.72 times that eigenvalue if the component of the
-#: starting vector along the eigenvector is at least 10^-6: this follows from the Chebyshev polynomial of degree 9. A
-#: smoother of degree 2 damps errors for eigenvalues up to 5/4 of the estimate, and one of degree 1 up to 3/2.
+#: The estimate of the largest eigenvalue is SAFETY times the largest Ritz value after STEPS steps of Lanczos' method.
+#: Ritz values do not exceed the largest eigenvalue. If the starting vector has a component of at least 10^-6 along its
+#: eigenvector, the largest Ritz value is at least 0.72 times the eigenvalue, by the Chebyshev polynomial of degree 9.
+#: Smoothers of degree 2 damp errors with eigenvalues up to 5/4 times the estimate, and of degree 1 up to 3/2 times.
 STEPS, SAFETY = 10, 1.1
 #: A residual counts as zero if its square is below this many units of rounding.
 ROUNDING = 100

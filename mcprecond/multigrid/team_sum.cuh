@@ -22,7 +22,8 @@ __device__ __forceinline__ T team_sum(T value) {
     return value;
 }
 
-__device__ __forceinline__ double team_max(double value) {
+template <typename T>
+__device__ __forceinline__ T team_max(T value) {
     for (int step = LANES / 2; step > 0; step /= 2) value = max(value, __shfl_xor_sync(team_mask(), value, step));
     return value;
 }

@@ -20,7 +20,8 @@ from mcprecond.multigrid.patterns import Pattern, transpose_pattern
 
 KERNELS = KernelSet(__file__, "VALUE LANES")
 
-MOST_BLOCKS = 8  # of threads, as a multiple of the threads that a GPU runs at once
+#: A block of threads works on each aggregate if these are at most so many times the threads that a GPU runs at once.
+MOST_BLOCKS = 8
 
 #: A candidate is dropped on an aggregate if orthogonalization leaves less than this fraction of its norm.
 DEPENDENT = {"f": 1e-5, "d": 1e-10}

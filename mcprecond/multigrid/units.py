@@ -31,8 +31,8 @@ MOST_CONTRAST = 1e6
 SMALL_SUM = 0.1
 #: A diagonal counts as even up to this ratio of its largest entry to the smallest one.
 MOST_EVEN = 4
-#: The scales are relaxed if A x is about zero in less than FEW_ROWS of the rows, and taken if it is then about zero in
-#: more than MOST_ROWS of them.
+#: Let s be a vector of scales. If A s is about zero in a share of the rows below FEW_ROWS, the scales are relaxed by
+#: Jacobi's method. The relaxed scales are used if A s is then about zero in a share of the rows above MOST_ROWS.
 FEW_ROWS, MOST_ROWS = 0.75, 0.9
 #: The number of Jacobi steps for the scales and their damping factor. A scale stays above LEAST_LEFT times its start.
 STEPS, DAMPING, LEAST_LEFT = 20, 2 / 3, 1e-6

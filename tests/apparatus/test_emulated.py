@@ -22,6 +22,7 @@ TAKEN = {
     # and below transfers whose long rows are in pieces.
     "multigrid/test_multigrid.py": "serial_search or at_the_limit or transposed or (much_to_unite and 300) "
     "or (galerkin and 1) or (every_smoother and chebyshev) or (two_steps and float64)",
+    "multigrid/test_classical.py": "rows_that_are_cut and float64 and Smoothed",
     "linalg/test_long_rows.py": "transfers and chebyshev",
 }
 

@@ -107,6 +107,9 @@ def test_rows_that_are_cut_have_the_same_sums(dtype, build, backend, to_device, 
     cut, again = build(A, max_coarse=10), build(A, max_coarse=10)
     again.update(A)
     assert len(cut.levels) == len(whole.levels) > 2
+    attributes = [vars(level.galerkin) for level in cut.levels if level.galerkin is not None]
+    is_cut = any(found.get(name) is not None for found in attributes for name in ("cut", "cut_A", "cut_R"))
+    assert is_cut == bool(backend.resident_warps)  # rows are cut on a GPU only
     for ours, twice, theirs in zip(cut.levels, again.levels, whole.levels, strict=True):
         ours, twice, theirs = (backend.to_host(level.A.toarray()) for level in (ours, twice, theirs))
         np.testing.assert_array_equal(ours, twice)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mcprecond.backends.hashing import mix
-from mcprecond.multigrid.extended import HUB
+from mcprecond.multigrid.extended import LARGE_DEGREE
 from mcprecond.multigrid.splitting import FIRST, STIFF
 from mcprecond.multigrid.stiff_rows import GROWTH, OMEGA, STEPS
 
@@ -35,7 +35,7 @@ def coarse_points(A: np.ndarray, strong: np.ndarray) -> np.ndarray:
 def extended(A: np.ndarray, passes: np.ndarray, is_coarse: np.ndarray) -> np.ndarray:
     """All weights of extended+i, by equation (4.10), around hubs."""
     n = len(A)
-    is_hub = (A != 0).sum(axis=1) - 1 > HUB * np.count_nonzero(A) / n
+    is_hub = (A != 0).sum(axis=1) - 1 > LARGE_DEGREE * np.count_nonzero(A) / n
     passes = passes & (is_coarse | ~(is_hub | is_hub[:, None]))
     W = np.zeros((n, n), A.dtype)
     negative = np.where((A.real < 0) & ~np.eye(n, dtype=bool), A, 0)

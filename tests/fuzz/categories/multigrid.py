@@ -15,7 +15,8 @@ from mcprecond.multigrid import fitting_multigrid
 
 KINDS = {"aggregates": SmoothedAggregation, "points": ClassicalAMG, "fitting": fitting_multigrid}
 WRONGS = {"pattern": other_pattern, "missing": missing_entry, "nan": not_finite, "dtype": other_dtype}
-#: <r, M s> and <M r, s> may differ by this share of sqrt(<r, M r> <s, M s>): coarse levels are in single precision.
+#: The largest difference of <r, M s> and <M r, s>, divided by sqrt(<r, M r> <s, M s>). It is due to rounding on coarse
+#: levels, which are in single precision.
 APART = 1e-3
 
 
