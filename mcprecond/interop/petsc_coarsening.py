@@ -77,7 +77,7 @@ class Step:
         self.interpolation = SmoothedInterpolation(
             matrix, nodes, strong, T, around.extend(B), in_all=lambda entries: over(A, "sum", entries)
         )
-        self.galerkin = Galerkin(nodes, self.interpolation)
+        self.galerkin = Galerkin(matrix, self.interpolation)
         self._P: Share | None = None
         self._coarse: Share | None = None
 
@@ -108,7 +108,7 @@ class Step:
         if rows is not self.around.rows:
             self.around.take(rows)
             self.interpolation.update(self.around.matrix)
-        self.galerkin.update(self.around.matrix)
+            self.galerkin.update(self.around.matrix)
         self._fill_diagonal(rows.A, self.around.matrix, level)
         P, coarse = self.interpolation.csr, self.galerkin.coarse.csr
         if self._P is None or self._coarse is None:

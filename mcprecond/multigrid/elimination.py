@@ -19,10 +19,11 @@ from mcprecond.backends import KernelSet, compile_inlined
 from mcprecond.backends.hashing import mix
 from mcprecond.linalg.diagonal import Diagonal
 from mcprecond.matrix import AdmittedMatrix
-from mcprecond.multigrid.galerkin import Product, cut_rows, multiply
+from mcprecond.multigrid.galerkin import Product
 from mcprecond.multigrid.hierarchy import Level
 from mcprecond.multigrid.interpolation import Interpolation
-from mcprecond.multigrid.patterns import longest_rows, matrix_of_blocks, product_pattern
+from mcprecond.multigrid.patterns import matrix_of_blocks
+from mcprecond.multigrid.products import Arrays, Multiplication, Rows
 from mcprecond.multigrid.smoothers import Smoother
 from mcprecond.multigrid.splitting import COARSE, FINE, lanes_of
 
@@ -80,8 +81,6 @@ class ExactInterpolation(Interpolation):
 
     Attributes
     ----------
-    AP_pattern : pattern
-        Of the rows of A P in C.
     R : sparse matrix
         Later values go into the same arrays.
     """
@@ -105,7 +104,6 @@ class ExactInterpolation(Interpolation):
         #: The pattern of the rows of A in C, and their values.
         self.rows_left = of_left[: count + 1].astype(A.indptr.dtype), in_left
         self.left = xp.empty(len(in_left), A.dtype)
-        self.AP_pattern = product_pattern(self.rows_left, self.pattern, count, backend)
         self.csr = matrix_of_blocks(self.pattern, 1, 1, count, A.dtype, backend)
         self.R = matrix_of_blocks(self.R_pattern, 1, 1, n, A.dtype, backend)
         self.update(A)
@@ -125,15 +123,19 @@ class SchurComplement(Product):
     P: ExactInterpolation
 
     def __init__(self, A: AdmittedMatrix, P: ExactInterpolation) -> None:
-        self.P, self.R = P, P.R
-        coarse = matrix_of_blocks(P.AP_pattern, 1, 1, P.count, A.dtype, A.backend)
-        self.longest_row, of_coarse = longest_rows(A.backend, P.R_pattern[0], P.AP_pattern[0])
-        self.coarse = AdmittedMatrix.computed(coarse, A.backend, of_coarse, is_symmetric=A.is_symmetric)
-        self.cut = cut_rows(P.rows_left, A.max_degree + 1, P.pattern, P.count, A.backend)
+        self.P, self.R, backend = P, P.R, A.backend
+        self.product = Multiplication(*self._factors(), 1, 1, P.count, backend, A.max_degree + 1)
+        self.pattern, values = self.product.in_order(1)
+        coarse = matrix_of_blocks(self.pattern, 1, 1, P.count, A.dtype, backend, values)
+        self.longest_row = A.max_degree + 1
+        self.coarse = AdmittedMatrix.computed(coarse, backend, self.product.longest, is_symmetric=A.is_symmetric)
+
+    def _factors(self) -> tuple[Arrays, Rows]:
+        """The rows of A that stay, and P."""
+        return (*self.P.rows_left, self.P.left), Rows.of(self.P.pattern, self.P.csr.data)
 
     def update(self, A: AdmittedMatrix) -> None:
-        P, coarse = self.P, (*self.P.AP_pattern, self.coarse.data)
-        multiply((*P.rows_left, P.left), (*P.pattern, P.csr.data), coarse, P, A.backend, self.cut)
+        self.product.compute_into(*self._factors(), self.pattern, 1, self.coarse.data)
 
 
 def eliminate(level: Level, A: AdmittedMatrix) -> Any:

@@ -24,7 +24,7 @@ import numpy as np
 
 from mcprecond.backends import KernelSet, compile_inlined
 from mcprecond.matrix import AdmittedMatrix, rows_of
-from mcprecond.multigrid.interpolation import Interpolation
+from mcprecond.multigrid.interpolation import Interpolation, product_with
 from mcprecond.multigrid.patterns import PARTS, Pattern, matrix_of_blocks, product_pattern
 from mcprecond.multigrid.splitting import COARSE, DEPENDS, INTERPOLATES, lanes_of
 from mcprecond.multigrid.stiff_rows import MOST_NEAR, RelaxedRows, replace_rows
@@ -118,9 +118,9 @@ class ExtendedInterpolation(Interpolation):
         relaxed = None
         if near is not None and bool((rows := near & (extended.numbers < 0)).any()):
             relaxed = self._relax(A, xp.flatnonzero(rows), weights)
-        self.AP_pattern = product_pattern((A.indptr, A.indices), self.pattern, self.count, backend)
         self.csr = matrix_of_blocks(self.pattern, 1, 1, self.count, A.dtype, backend)
         self._put(A, weights, relaxed)
+        self.AP = product_with(A, self)
         if most < MOST:
             self.remark = f", {most} weights in a row of P" if most > 1 else ", one weight in a row of P"
 

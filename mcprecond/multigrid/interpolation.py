@@ -38,6 +38,7 @@ from mcprecond.multigrid.patterns import (
     product_pattern,
     take_row,
 )
+from mcprecond.multigrid.products import Multiplication, Rows
 from mcprecond.multigrid.spectrum import jacobi_weights
 from mcprecond.multigrid.strength import Connections
 from mcprecond.multigrid.tentative import Tentative
@@ -61,10 +62,12 @@ class Interpolation(ABC):
         Unknowns of a node, and of a node of the coarse level.
     count : int
         Nodes of the coarse level.
-    pattern, AP_pattern : pattern
-        Of P and of A P, by nodes.
+    pattern : pattern
+        Of P, by nodes.
     csr : sparse matrix
         P. Later values go into the same arrays.
+    AP : Multiplication
+        A P, with the blocks of a row of P in a row.
     longest_row : int
         At least the length of the longest row of P.
     empty : array of int, or None
@@ -77,14 +80,20 @@ class Interpolation(ABC):
     k: int
     count: int
     pattern: Pattern
-    AP_pattern: Pattern
     csr: Any
+    AP: Multiplication
     longest_row: int
     empty: Any
 
     @abstractmethod
     def update(self, A: AdmittedMatrix) -> None:
         """Compute the values of P for those of A. Launches kernels only."""
+
+
+def product_with(A: AdmittedMatrix, P: Interpolation, most: float = np.inf) -> Multiplication:
+    """Compute A P, but keep it only if it does not have more than so many entries, each of a row of a block of P."""
+    factors = (A.indptr, A.indices, A.data), Rows.of(P.pattern, P.csr.data)
+    return Multiplication(*factors, P.b, P.k, P.count, A.backend, A.max_degree + 1, most)
 
 
 class SmoothedInterpolation(Interpolation):
@@ -104,7 +113,7 @@ class SmoothedInterpolation(Interpolation):
         The candidates.
     smooths : bool
         Whether P is to be smooth if A P is not too dense.
-    in_all : function
+    in_all : function, optional
         Returns the sum of a number over all processes that share the level: they decide together whether to smooth P.
 
     Attributes
@@ -123,38 +132,43 @@ class SmoothedInterpolation(Interpolation):
         T: Tentative,
         B: Any,
         smooths: bool = True,
-        in_all: Callable[[float], float] = lambda entries: entries,
+        in_all: Callable[[float], float] | None = None,
     ) -> None:
-        backend, xp = A.backend, A.backend.xp
+        backend, xp, total = A.backend, A.backend.xp, in_all or float
         n, self.count, self.k = nodes.shape[0], T.count, T.Q.shape[1]
         self.b = A.shape[0] // n if n else 1
         filters = self.b == self.k == 1  # adding to the diagonal keeps one candidate only
         self.moves = not filters and T.B is not None
         self.filtered = FilteredMatrix(A, *((C.indptr, C.indices) if filters else (A.indptr, A.indices)), B)
-        all_neighbors, own = (nodes.indptr, nodes.indices), T.pattern(xp)
-        strong = C.indptr, C.indices
-        self.smooths = False
-        if smooths:
-            self.pattern = product_pattern(strong if filters else all_neighbors, own, self.count, backend)
-            if self.moves:
-                self.pattern = main_aggregates(self.pattern, strong, T.labels, backend)
-            most = MOST_GROWTH * len(nodes.indices) * self.b / self.k
-            # Where the lengths of rows vary much, A P may take long to list, only to be found too dense: so a lower
-            # bound of its entries comes first. Where they vary little, the bound is always below the limit.
-            varies = n * (nodes.max_degree + 1) > most
-            least = least_entries(all_neighbors, self.pattern, backend) if varies else 0
-            if in_all(least - most) <= 0:
-                self.AP_pattern = product_pattern(all_neighbors, self.pattern, self.count, backend)
-                self.smooths = in_all(len(self.AP_pattern[1]) - most) <= 0
-        if not self.smooths:  # P is T, whose pattern leaves out the nodes that are in no aggregate
-            identity = xp.arange(n + 1, dtype=nodes.indptr.dtype), xp.arange(n, dtype=np.int32)
-            self.pattern = product_pattern(identity, own, self.count, backend)
-            self.AP_pattern = product_pattern(all_neighbors, self.pattern, self.count, backend)
-            self.remark = ", P not smoothed"
-        self.csr = matrix_of_blocks(self.pattern, self.b, self.k, self.count, A.dtype, backend)
+        strong, own = (C.indptr, C.indices), T.pattern(xp)
+        all_neighbors = nodes.indptr, nodes.indices
         self.longest_row = (nodes.max_degree + 1) * self.k
         self.take(T, B)
+        self.smooths = False
+        if smooths:
+            pattern = product_pattern(strong if filters else all_neighbors, own, self.count, backend)
+            if self.moves:
+                pattern = main_aggregates(pattern, strong, T.labels, backend)
+            most = MOST_GROWTH * A.indices.size / self.k
+            # Where the lengths of rows vary much, A P may take long to compute, only to be found too dense: so a lower
+            # bound of its entries comes first. Where they vary little, the bound is always below the limit.
+            varies = n * (nodes.max_degree + 1) * self.b > most
+            least = least_entries(all_neighbors, pattern, backend) * self.b if varies else 0
+            if total(least - most) <= 0:
+                self.smooths = True
+                self._multiply(A, pattern, most if in_all is None else np.inf)
+                self.smooths = total(self.AP.entries - most) <= 0
+        if not self.smooths:  # P is T, whose pattern leaves out the nodes that are in no aggregate
+            identity = xp.arange(n + 1, dtype=nodes.indptr.dtype), xp.arange(n, dtype=np.int32)
+            self._multiply(A, product_pattern(identity, own, self.count, backend))
+            self.remark = ", P not smoothed"
+
+    def _multiply(self, A: AdmittedMatrix, pattern: Pattern, most: float = np.inf) -> None:
+        """Take a pattern, and compute P and A P."""
+        self.pattern = pattern
+        self.csr = matrix_of_blocks(pattern, self.b, self.k, self.count, A.dtype, A.backend)
         self.update(A)
+        self.AP = product_with(A, self, most)
 
     def take(self, T: Tentative, B: Any) -> None:
         """Take another T with the same aggregates, and its candidates; the values of P follow by an update."""

@@ -106,8 +106,11 @@ def longest_rows(backend: Backend, *offsets: Any) -> list[int]:
     return [int(length) for length in backend.to_host(longest)]
 
 
-def matrix_of_blocks(pattern: Pattern, rows: int, columns: int, width: int, dtype: Any, backend: Backend) -> Any:
-    """Return a CSR matrix whose entries are full blocks of `rows` x `columns`, with values that are not set yet.
+def matrix_of_blocks(
+    pattern: Pattern, rows: int, columns: int, width: int, dtype: Any, backend: Backend, values: Any = None
+) -> Any:
+    """Return a CSR matrix whose entries are full blocks of `rows` x `columns`, with these values, or with some that are
+    not set yet.
 
     Row r of node v begins at ``columns (rows indptr[v] + r length)``, where the node has so many blocks.
 
@@ -127,7 +130,8 @@ def matrix_of_blocks(pattern: Pattern, rows: int, columns: int, width: int, dtyp
         indptr, indices = xp.zeros(nodes * rows + 1, offset), xp.empty(entries, np.int32)
         run = backend.kernels(KERNELS, OFFSET=offset, LANES=1)
         run.list_blocks(nodes * rows, rows, columns, *pattern, indptr, indices)
-    return canonical_csr(xp.empty(entries, dtype), indices, indptr, (nodes * rows, width * columns), backend)
+    values = xp.empty(entries, dtype) if values is None else values
+    return canonical_csr(values, indices, indptr, (nodes * rows, width * columns), backend)
 
 
 # On the CPU. Each part marks what it has seen in an array of its own, and has its share of the pool.

@@ -17,9 +17,10 @@ from mcprecond.linalg.csr import Csr
 from mcprecond.linalg.dense import Dense
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.aggregation import aggregates
-from mcprecond.multigrid.galerkin import Galerkin, restrict_rows
+from mcprecond.multigrid.galerkin import Galerkin
 from mcprecond.multigrid.interpolation import SmoothedInterpolation
 from mcprecond.multigrid.polynomial import DEGREE, Polynomial
+from mcprecond.multigrid.products import multiply_parts_into
 from mcprecond.multigrid.strength import Connections, symmetric_strength
 from mcprecond.multigrid.tentative import Tentative, fit_tentative
 from mcprecond.multigrid.units import narrow_matrix
@@ -31,7 +32,7 @@ N = 60
 @cache
 def rehearse() -> None:
     """Compile all of it, once, unless it is kept."""
-    if not is_kept(restrict_rows):
+    if not is_kept(multiply_parts_into):
         with compile_beside(f"{__name__}:rehearse_products"):
             rehearse_others()
 

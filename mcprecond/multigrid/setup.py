@@ -126,7 +126,7 @@ class Budget:
 
 @dataclass
 class Aggregation:
-    """Coarsening by aggregates: A -> C -> aggregates -> T -> P -> pattern of A_c.
+    """Coarsening by aggregates: A -> C -> aggregates -> T -> P -> A_c.
 
     P is T where levels would have too many entries with a smooth P. Plain levels may follow beyond the limit, since
     each is smaller than the last one.
@@ -171,16 +171,16 @@ class Aggregation:
         T = fit_tentative(labels, count, self.B, self.block_size, A.backend)
         self.budget.add(nodes)
         P = SmoothedInterpolation(A, nodes, C, T, self.B)
-        product = Galerkin(nodes, P)
+        product = Galerkin(A, P)
         if P.smooths and not self.budget.allows(product):
             P = SmoothedInterpolation(A, nodes, C, T, self.B, smooths=False)
-            product = Galerkin(nodes, P)
+            product = Galerkin(A, P)
         level.C, level.T, level.interpolation, level.galerkin = C, T, P, product
         self.B, self.block_size = T.B, k
 
 
 class Splitting:
-    """Coarsening by points: A -> strong dependences -> coarse and fine points -> P -> pattern of A_c.
+    """Coarsening by points: A -> strong dependences -> coarse and fine points -> P -> A_c.
 
     Rows of P keep fewer weights where all levels so far would have more than `MOST_COMPLEXITY` times the entries of the
     finest one. If one weight is too many still, the level is the coarsest one.
@@ -214,7 +214,7 @@ class Splitting:
 
 
 def coarse_matrix(level: Level, A: AdmittedMatrix, number: int, narrowest: Any) -> AdmittedMatrix:
-    """Compute R and A_c, the matrix of the level of that number, with the values of A and P.
+    """Return A_c, the matrix of the level of that number, without zeros on its diagonal.
 
     Raises
     ------
@@ -222,7 +222,6 @@ def coarse_matrix(level: Level, A: AdmittedMatrix, number: int, narrowest: Any) 
         If A_c has a negative diagonal entry. Then A is not positive definite.
     """
     assert level.galerkin is not None
-    level.galerkin.update(A)
     refuse_indefinite(level.galerkin.coarse, level.galerkin.R, A.diagonal().real, number, narrowest)
     return level.galerkin.coarse
 
@@ -242,6 +241,7 @@ def update_levels(levels: list[Level], coarse: Dense | None, first: AdmittedMatr
                 level.smoother.update(values)
         if level.interpolation is not None:
             level.interpolation.update(A)
+            level.galerkin.update(A)
             A = coarse_matrix(level, A, number + 1, narrowest)
             level.replace_transfers()
     if coarse is not None:

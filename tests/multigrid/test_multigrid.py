@@ -20,14 +20,13 @@ from benchmarks.cases import diffusion
 from benchmarks.papers.mesh_families import anisotropic, jumping
 from mcprecond import ILU0, MulticolorGS, MulticolorSGS, PatternChangedError, SmoothedAggregation, pcg, problems
 from mcprecond.backends import get_backend
-from mcprecond.backends.cuda_source import BLOCK, WARP
 from mcprecond.coloring.graph import Graph
 from mcprecond.linalg.vectors import signs
 from mcprecond.matrix import admit_matrix
 from mcprecond.multigrid import Multigrid, from_pyamg, rigid_body_modes
 from mcprecond.multigrid.aggregation import IN, LEAST_SIZE, SPREAD, aggregates, independent_set_of, vertex_at
 from mcprecond.multigrid.filtered import FilteredMatrix
-from mcprecond.multigrid.galerkin import LEAST_SHARING, diagonal_places, lanes_that_hold
+from mcprecond.multigrid.galerkin import diagonal_places
 from mcprecond.multigrid.hierarchy import MOST_WORK, corrected_twice
 from mcprecond.multigrid.interpolation import OMEGA
 from mcprecond.multigrid.named_smoothers import SMOOTHERS
@@ -872,15 +871,6 @@ def test_places_of_diagonal_entries(to_device, backend, pattern, data):
     found = backend.to_host(diagonal_places(to_device(A), rows, backend.xp))
     expected = [k for k, (i, j) in enumerate(zip(*sp.coo_array(A).coords, strict=True)) if i == j and i in wanted]
     np.testing.assert_array_equal(found, expected)
-
-
-@pytest.mark.parametrize("least", [1, 2, 4, 8, 16, 32])
-@pytest.mark.parametrize("width", [1, 3])
-def test_a_warp_or_less_or_a_block_shares_a_row(width, least):
-    """There are no teams between a warp and a block, and longer rows never have smaller ones."""
-    lanes = [lanes_that_hold(columns, width, np.dtype(np.float64), least) for columns in np.geomspace(1, 1e5, 40)]
-    assert set(lanes) <= {2**k for k in range(WARP.bit_length()) if 2**k >= least} | {BLOCK}
-    assert lanes == sorted(lanes) and (lanes[-1] == BLOCK) == (least >= LEAST_SHARING)
 
 
 @given(least=st.sampled_from([1e-50, 1e-40]), sign=st.sampled_from([-1, 1]))

@@ -1,0 +1,431 @@
+"""Products of sparse matrices: the columns of a row and its numbers in one pass.
+
+The rows of the first factor are single ones. The entries of the second have k numbers each, as those of a row of blocks
+with k columns. A row of the product is the sum of multiples of rows of the second factor, in the order of the entries
+of the first one. So equal factors have equal products, to the last bit, by however many threads.
+
+How long a row of the product is, is not known before it is computed. So it lies where there was room for it, with its
+columns in any order. Such rows may be the second factor of another product; `Multiplication.in_order` sorts them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mcprecond.backends import Backend, KernelSet, compile_inlined, compile_loop
+from mcprecond.backends.cuda_source import BLOCK, WARP
+from mcprecond.backends.team.atomics import atomic_add, atomic_max
+from mcprecond.linalg.csr import lanes_for
+from mcprecond.matrix import rows_of
+from mcprecond.multigrid.patterns import PARTS, Pattern, begin_of, sort_columns, take_row
+
+KERNELS = KernelSet(__file__, "OFFSET VALUE LANES SHARING WIDTH WIDE=0")
+
+#: The row offsets, columns and values of a CSR matrix.
+Arrays = tuple[Any, Any, Any]
+
+#: On a GPU a team adds up a row in shared memory. Each of its threads brings so many places of a hash table for the
+#: columns, half of it with the longest numbers, and so many bytes for blocks of several numbers. Three quarters of the
+#: places may be taken.
+TABLE_PER_THREAD, NUMBER_BYTES = 8, 80
+#: A row of a product is expected to be at most so many times as long as one of the second factor.
+GROWTH = 4
+LEAST_ROOM = 2**18  # entries
+MOST_RESERVED = 512  # entries for which a team reserves room at once, unless a row has more
+#: Rows that are too long for shared memory are added up in memory, with a number for each column. All blocks of threads
+#: together get so many bytes for that.
+MOST_BYTES = 2**28
+#: A team goes over each row of the first factor. On a GPU, if one of them has more than LONG entries, all are cut into
+#: pieces of at most PIECE entries.
+LONG, PIECE = 2048, 512
+USED, LEFT_OVER, ENTRIES, LONGEST = range(4)  # what a product counts
+CUDA_CONSTANTS = {
+    "TABLE_PER_THREAD": TABLE_PER_THREAD,
+    "NUMBER_BYTES": NUMBER_BYTES,
+    "USED": USED,
+    "LEFT_OVER": LEFT_OVER,
+    "ENTRIES": ENTRIES,
+    "LONGEST": LONGEST,
+}
+
+
+class Rows(NamedTuple):
+    """The rows of a matrix whose entries have k numbers each.
+
+    Attributes
+    ----------
+    begins, ends : arrays of int64
+        The places in `columns` where each list begins and ends. Rows may share a list, as those of a node do.
+    columns : array of int32
+    numbers : array
+        Those of a list are together, a row after the other where rows share it.
+    """
+
+    begins: Any
+    ends: Any
+    columns: Any
+    numbers: Any
+
+    @classmethod
+    def of(cls, pattern: Pattern, numbers: Any) -> Rows:
+        """Those of a matrix that has one list after the other."""
+        return cls(pattern[0][:-1], pattern[0][1:], pattern[1], numbers)
+
+
+class Stage(NamedTuple):
+    """One launch for rows of a product.
+
+    Attributes
+    ----------
+    lanes : int
+        How many threads share a row; with a block, rows are added up in memory.
+    rows : array of int32
+        Which rows; none if it is for all of them.
+    count : int
+        How many.
+    """
+
+    lanes: int
+    rows: Any
+    count: int
+
+
+class Multiplication:
+    """A product of two matrices: with the numbers that they have first, and with others later.
+
+    Parameters
+    ----------
+    left : arrays
+        The first factor.
+    right : Rows
+        The second one.
+    sharing : int
+        How many of its rows share a list.
+    k : int
+        How many numbers each of its entries has.
+    width : int
+        How many columns it has, of k unknowns each.
+    backend : Backend
+    longest_row : int
+        At least the length of the longest row of the first factor.
+    most : float
+        A product with more entries is not kept.
+
+    Attributes
+    ----------
+    rows : Rows, or None
+        The product with the first numbers; see `take`.
+    entries : int
+        How many entries the product has.
+    longest : int
+        How many its longest row has.
+    """
+
+    def __init__(
+        self,
+        left: Arrays,
+        right: Rows,
+        sharing: int,
+        k: int,
+        width: int,
+        backend: Backend,
+        longest_row: int,
+        most: float = np.inf,
+    ) -> None:
+        self.k, self.width, self.backend, self.dtype = k, width, backend, right.numbers.dtype
+        self.pieces: Multiplication | None = None
+        if backend.resident_warps and longest_row > LONG:
+            self.offsets, self.of_rows = cut_rows(left[0], backend.xp)
+            self.pieces = Multiplication((self.offsets, *left[1:]), right, sharing, k, width, backend, PIECE)
+            left, right, sharing = self._sum_of_pieces(), self.pieces.take(), 1
+        self.sharing, self.n = sharing, len(left[0]) - 1
+        of_right = len(right.columns) / max(len(right.begins), 1)
+        expected = min(len(left[1]) / max(self.n, 1), GROWTH) * of_right
+        lanes = lanes_that_hold(expected, of_right, k, self.dtype)
+        teams = backend.resident_warps * WARP // lanes or PARTS
+        self.room = max(int(expected * self.n), LEAST_ROOM)
+        reserved = min(max(self.room // (8 * teams), 16), MOST_RESERVED)
+        self.begins, self.ends = backend.xp.empty((2, self.n), np.int64)
+        used = self._find(left, right, lanes, reserved)
+        if used > self.room and self.entries <= most:
+            # Less room stays empty than what the teams reserve last, and than what rows have that did not fit.
+            self.room = 2 * self.entries + (teams + BLOCK) * reserved
+            used = self._find(left, right, lanes, reserved)
+        if self.entries > most:
+            self.rows = None
+        self.room = used
+
+    def _find(self, left: Arrays, right: Rows, lanes: int, reserved: int) -> int:
+        """Compute the product, find where each row lies, and return how much room they need."""
+        xp = self.backend.xp
+        found, self.stages = xp.zeros(4, np.int64), list[Stage]()
+        self.rows = self._new_rows()
+        stage = Stage(lanes, xp.empty(0, np.int32), self.n)
+        while True:
+            self.stages.append(stage)
+            left_over = xp.empty(stage.count if self.backend.resident_warps else 0, np.int32)
+            run, first, last = self._launch(stage, left, right)
+            run.multiply_rows(*first, self.room, reserved, found, *self.backend.record(self.rows), left_over, *last)
+            used, count, self.entries, self.longest = (int(number) for number in self.backend.to_host(found))
+            if not count:
+                return used
+            found[LEFT_OVER] = 0
+            stage = Stage(WARP if stage.lanes < WARP else BLOCK, left_over[:count], count)
+
+    def _new_rows(self) -> Rows:
+        xp = self.backend.xp
+        columns, numbers = xp.empty(self.room, np.int32), xp.empty(self.room * self.k, self.dtype)
+        return Rows(self.begins, self.ends, columns, numbers)
+
+    def _launch(self, stage: Stage, left: Arrays, right: Rows) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
+        """Return the kernels of a stage, and their first and last arguments."""
+        xp, wide = self.backend.xp, int(stage.lanes == BLOCK)
+        macros = {"OFFSET": left[0].dtype, "VALUE": self.dtype, "SHARING": self.sharing, "WIDTH": self.k, "WIDE": wide}
+        run = self.backend.kernels(KERNELS, **macros, LANES=stage.lanes)
+        of_matrices = *self.backend.record(left), *self.backend.record(right)
+        first = stage.count, self.width, self.sharing, self.k, int(stage.rows.size > 0), stage.rows, *of_matrices
+        blocks, words = 0, -(-self.width // 32)
+        if wide:
+            most = MOST_BYTES // (self.width * self.k * self.dtype.itemsize + 4 * words)
+            blocks = max(min(stage.count, most, self.backend.resident_warps * WARP // BLOCK), 1)
+        sums, marks = xp.zeros(blocks * self.width * self.k, self.dtype), xp.zeros(blocks * words, np.uint32)
+        return run, first, (blocks, sums, marks)
+
+    def _sum_of_pieces(self) -> Arrays:
+        """The matrix that adds up the pieces of each row."""
+        xp, count = self.backend.xp, len(self.offsets) - 1
+        return self.of_rows, xp.arange(count, dtype=np.int32), xp.ones(count, self.dtype)
+
+    def _with_pieces(self, left: Arrays, right: Rows) -> tuple[Arrays, Rows]:
+        """Compute the pieces, if rows are cut; return the factors that are left."""
+        if self.pieces is None:
+            return left, right
+        return self._sum_of_pieces(), self.pieces.compute((self.offsets, *left[1:]), right)
+
+    def take(self) -> Rows:
+        """Return the product with the first numbers, and forget it."""
+        rows, self.rows = self.rows, None
+        assert rows is not None
+        return rows
+
+    def compute(self, left: Arrays, right: Rows) -> Rows:
+        """Return the product with other numbers of the factors. Launches kernels only."""
+        left, right = self._with_pieces(left, right)
+        rows, nothing = self._new_rows(), self.backend.xp.empty(0, np.int64)
+        for stage in self.stages:
+            run, first, last = self._launch(stage, left, right)
+            run.multiply_rows(*first, self.room, 0, nothing, *self.backend.record(rows), stage.rows, *last)
+        return rows
+
+    def compute_into(self, left: Arrays, right: Rows, pattern: Pattern, sharing: int, numbers: Any) -> None:
+        """Compute the product with other numbers of the factors into a matrix of blocks with the pattern of
+        `in_order`. Launches kernels only.
+        """
+        left, right = self._with_pieces(left, right)
+        for stage in self.stages:
+            run, first, last = self._launch(stage, left, right)
+            run.multiply_into(*first, sharing, *pattern, numbers, *last)
+
+    def in_order(self, sharing: int) -> tuple[Pattern, Any]:
+        """Take the product; return its pattern with sorted rows, and its numbers.
+
+        Parameters
+        ----------
+        sharing : int
+            How many rows of the product have the same columns, of which there is one list.
+        """
+        rows, xp = self.take(), self.backend.xp
+        indptr = xp.zeros(self.n // sharing + 1, np.int64)
+        xp.cumsum((rows.ends - rows.begins)[::sharing], out=indptr[1:])
+        columns, numbers = xp.empty(self.entries // sharing, np.int32), xp.empty(self.entries * self.k, self.dtype)
+        lanes = lanes_for(self.entries / max(self.n, 1))
+        macros = {"OFFSET": np.int32, "VALUE": self.dtype, "SHARING": sharing, "WIDTH": self.k, "LANES": lanes}
+        run = self.backend.kernels(KERNELS, **macros)
+        run.sort_rows(self.n, self.width, sharing, self.k, *self.backend.record(rows), indptr, columns, numbers)
+        return (indptr, columns), numbers
+
+
+def lanes_that_hold(expected: float, of_right: float, k: int, dtype: Any) -> int:
+    """How many threads share a row of a product, of which so many columns are expected, and of the second factor."""
+    lanes = max(lanes_for(2 * k * of_right), 4)
+    numbers = expected * k * dtype.itemsize / NUMBER_BYTES if k > 1 else 0
+    places = TABLE_PER_THREAD * 3 / 4 / (2 if dtype.itemsize == 16 else 1)
+    while lanes < WARP and lanes < max(numbers, expected / places):
+        lanes *= 2
+    return lanes
+
+
+def cut_rows(indptr: Any, xp: Any) -> tuple[Any, Any]:
+    """Cut the rows of a matrix into pieces: the offsets of these, and the number of the first piece of each row."""
+    of_rows = xp.zeros(len(indptr), np.int64)
+    xp.cumsum(xp.maximum(-(-xp.diff(indptr) // PIECE), 1), out=of_rows[1:])
+    number = xp.arange(int(of_rows[-1]))
+    rows = rows_of(of_rows, number, xp)
+    offsets = xp.concatenate((indptr[rows] + PIECE * (number - of_rows[rows]), indptr[-1:]))
+    return offsets.astype(np.int64), of_rows
+
+
+# On the CPU. Each part adds up its rows in an array with a place for every column, which is zero again after each row.
+
+
+@compile_inlined
+def add_multiple(factor, begin, end, place, k, columns, numbers, sums):
+    """Add a multiple of a row whose list is between two places, and whose numbers are from another one on."""
+    if k == 1:
+        for t in range(begin, end):
+            sums[np.uint32(columns[t])] += factor * numbers[place]
+            place += np.uint64(1)
+        return
+    for t in range(begin, end):
+        column = np.uint32(columns[t]) * k
+        for c in range(k):
+            sums[np.uint64(column + c)] += factor * numbers[np.uint64(place + np.uint64(c))]
+        place += np.uint64(k)
+
+
+@compile_inlined
+def place_of(j, u, sharing, k, begin, end):
+    """Where the numbers of row j of the second factor are, which has the list of u."""
+    if sharing == 1:
+        return np.uint64(begin * k)
+    return np.uint64((begin * sharing + (j - u * sharing) * (end - begin)) * k)
+
+
+@compile_inlined
+def add_up(i, sharing, k, indptr, indices, values, begins, ends, columns, numbers, sums):
+    """Add up row i of the product."""
+    for e in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+        j = np.uint32(indices[e])
+        u = j if sharing == 1 else np.uint32(j // sharing)
+        begin, end = begins[u], ends[u]
+        place = place_of(j, u, sharing, k, begin, end)
+        add_multiple(values[e], np.uint64(begin), np.uint64(end), place, k, columns, numbers, sums)
+
+
+@compile_inlined
+def list_columns(i, sharing, indptr, indices, begins, ends, columns, last_row, listed):
+    """List the columns of row i of the product, in any order. Returns how many they are."""
+    count = 0
+    for e in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+        u = np.uint32(indices[e]) if sharing == 1 else np.uint32(np.uint32(indices[e]) // sharing)
+        for t in range(np.uint64(begins[u]), np.uint64(ends[u])):
+            column = np.uint32(columns[t])
+            listed[count] = column
+            count += last_row[column] != i
+            last_row[column] = i
+    return count
+
+
+@compile_inlined
+def take_listed(count, listed, sums, begin, k, columns, numbers):
+    """Move the sums of the listed columns to where a row begins."""
+    place = np.uint64(begin)
+    for t in range(count):
+        column = np.uint32(listed[t])
+        columns[place] = column
+        if k == 1:
+            numbers[place], sums[column] = sums[column], 0
+        else:
+            for c in range(k):
+                numbers[np.uint64(place * np.uint64(k) + np.uint64(c))] = sums[np.uint64(column * k + c)]
+                sums[np.uint64(column * k + c)] = 0
+        place += np.uint64(1)
+
+
+@compile_inlined
+def clear_listed(count, listed, sums, k):
+    """Make the sums of the listed columns zero."""
+    for t in range(count):
+        for c in range(k):
+            sums[listed[t] * k + c] = 0
+
+
+@compile_loop(grain=1)
+def multiply_parts(
+    first, end, n, width, sharing, k, indptr, indices, values, begins, ends, columns, numbers, room, reserved, found,
+    result_begins, result_ends, result_columns, result,
+):  # fmt: skip
+    """The rows of some parts."""
+    for part in range(first, end):
+        last_row, listed = np.full(width, -1, np.int32), np.empty(width + 1, np.int32)
+        sums, next, stop, entries, longest = np.zeros(width * k, result.dtype), 0, 0, 0, 0
+        for i in range(part * n // PARTS, (part + 1) * n // PARTS):
+            count = list_columns(i, sharing, indptr, indices, begins, ends, columns, last_row, listed)
+            add_up(i, sharing, k, indptr, indices, values, begins, ends, columns, numbers, sums)
+            if reserved:
+                if next + count > stop:
+                    most = max(count, reserved)
+                    next = atomic_add(found, USED, most)
+                    stop = next + most
+                result_begins[i], result_ends[i] = next, next + count
+                next, entries, longest = next + count, entries + count, max(longest, count)
+            if result_begins[i] + count <= room:
+                take_listed(count, listed, sums, result_begins[i], k, result_columns, result)
+            else:
+                clear_listed(count, listed, sums, k)
+        if reserved:
+            atomic_add(found, ENTRIES, entries)
+            atomic_max(found, LONGEST, longest)
+
+
+@KERNELS.strided
+def multiply_rows(
+    n, width, sharing, k, is_listed, rows, indptr, indices, values, begins, ends, columns, numbers, room, reserved,
+    found, result_begins, result_ends, result_columns, result, left_over, blocks, sums, marks,
+):  # fmt: skip
+    """Compute the rows of a product. If `reserved` is not zero, reserve room for them; otherwise each has its room."""
+    multiply_parts(
+        0, PARTS, n, width, sharing, k, indptr, indices, values, begins, ends, columns, numbers, room, reserved, found,
+        result_begins, result_ends, result_columns, result,
+    )  # fmt: skip
+
+
+@compile_loop(grain=1)
+def multiply_parts_into(
+    first, end, n, width, sharing, k, indptr, indices, values, begins, ends, columns, numbers, result_sharing,
+    result_indptr, result_columns, result,
+):  # fmt: skip
+    """The rows of some parts."""
+    for part in range(first, end):
+        sums = np.zeros(width * k, result.dtype)
+        for i in range(part * n // PARTS, (part + 1) * n // PARTS):
+            add_up(i, sharing, k, indptr, indices, values, begins, ends, columns, numbers, sums)
+            v = i // result_sharing
+            begin = begin_of(v, i - v * result_sharing, result_sharing, k, result_indptr)
+            take_row(v, begin, k, result_indptr, result_columns, sums, result)
+
+
+@KERNELS.strided
+def multiply_into(
+    n, width, sharing, k, is_listed, rows, indptr, indices, values, begins, ends, columns, numbers, result_sharing,
+    result_indptr, result_columns, result, blocks, sums, marks,
+):  # fmt: skip
+    """Compute the rows of a product whose sorted columns are known."""
+    multiply_parts_into(
+        0, PARTS, n, width, sharing, k, indptr, indices, values, begins, ends, columns, numbers, result_sharing,
+        result_indptr, result_columns, result,
+    )  # fmt: skip
+
+
+@KERNELS.in_parts(PARTS)
+def sort_rows(
+    first_part, end_part, n, width, sharing, k, begins, ends, columns, numbers, result_indptr, result_columns, result
+):
+    """Sort the columns of each row; the columns of rows that share a list are those of the first of them."""
+    for part in range(first_part, end_part):
+        last_row, sums = np.full(width, -1, np.int32), np.zeros(width * k, result.dtype)
+        lists = n // sharing
+        for v in range(part * lists // PARTS, (part + 1) * lists // PARTS):
+            begin, end = result_indptr[v], result_indptr[v + 1]
+            for t in range(end - begin):
+                column = columns[begins[v * sharing] + t]
+                result_columns[begin + t], last_row[column] = column, v
+            sort_columns(v, last_row, result_columns, begin, end)
+            for r in range(sharing):
+                i = v * sharing + r
+                for place in range(begins[i], ends[i]):
+                    for c in range(k):
+                        sums[np.uint32(columns[place]) * k + c] = numbers[place * k + c]
+                take_row(v, begin_of(v, r, sharing, k, result_indptr), k, result_indptr, result_columns, sums, result)
