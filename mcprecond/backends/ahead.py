@@ -51,7 +51,8 @@ HIERARCHY = """
     multigrid.filtered OFFSET VALUE LANES=4,8,16,32
     multigrid.filtered OFFSET VALUE=SINGLE LANES=4,8,16,32
     multigrid.interpolation OFFSET VALUE LANES=4,8,16,32 UNKNOWNS=1 CANDIDATES=1
-    multigrid.galerkin OFFSET VALUE LANES=4,8,16,32,256 UNKNOWNS=1 CANDIDATES=1
+    multigrid.galerkin OFFSET VALUE UNKNOWNS=1 CANDIDATES=1
+    multigrid.products OFFSET VALUE LANES=4,8,16,32 SHARING=1 WIDTH=1
     multigrid.elimination OFFSET VALUE LANES=1
     multigrid.lonely OFFSET VALUE LANES=4,8,16,32
     multigrid.units VALUE STORED=SINGLE

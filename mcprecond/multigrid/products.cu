@@ -19,15 +19,27 @@ struct Rows {
     VALUE* numbers;
 };
 
-// A row of the second factor times a factor: where its list begins, and its number among those that share the list.
+// A row of the second factor times a factor: where its list begins, its number among those that share the list, and
+// where the places of its columns begin.
 struct Multiple {
     VALUE factor;
     long long list;
-    int length, row;
+    int length;
+    unsigned short row, places;
 
     // Where its numbers begin.
     __device__ __forceinline__ long long begin() const { return (list * SHARING + row * length) * WIDTH; }
 };
+
+// The teams of a warp go together, so that they do not wait for each other in turn: a team without a row, or with a
+// shorter one, adds nothing.
+__device__ __forceinline__ void sync_together() {
+#ifdef WIDE
+    __syncthreads();
+#else
+    __syncwarp();
+#endif
+}
 
 #ifdef WIDE
 // The sums of a row in memory, a number for each column, and a bit for each that is there. Both are zero before and
@@ -43,15 +55,15 @@ struct Sums {
     }
     __device__ __forceinline__ bool fits() const { return true; }
 
-    // The first LANES numbers, and the first column of each thread, are loaded already.
-    __device__ void add(const Multiple& row, int column, VALUE number, const Rows& from) {
-        for (int q = team_lane(); q < row.length * WIDTH; q += LANES) {
-            int t = q / WIDTH;
-            if (q >= LANES) column = from.columns[row.list + t], number = from.numbers[row.begin() + q];
-            numbers[(long long)column * WIDTH + (q - t * WIDTH)] += row.factor * number;
+    // Add a row, whose first LANES numbers are loaded already.
+    __device__ void add(const Multiple& row, int length, VALUE number, const Rows& from) {
+        for (int q = team_lane(); q < length * WIDTH; q += LANES) {
+            int t = q / WIDTH, column = from.columns[row.list + t];
+            if (q >= LANES) number = from.numbers[row.begin() + q];
+            of(column)[q - t * WIDTH] += row.factor * number;
             if (q == t * WIDTH) atomicOr(&marks[column / 32], 1u << column % 32);
         }
-        team_sync();
+        __syncthreads();
     }
 
     // Call `visit(place, column)` for all columns, in order; returns how many they are.
@@ -83,67 +95,65 @@ struct Sums {
         return visit([](int, int) {});
     }
 
-    __device__ __forceinline__ void take(int column, VALUE* result) {
-        for (int c = 0; c < WIDTH; ++c) {
-            VALUE& sum = numbers[(long long)column * WIDTH + c];
-            result[c] = sum, sum = VALUE();
-        }
-    }
-    __device__ void take_all(int* columns, VALUE* result) {
+    __device__ __forceinline__ VALUE* of(int column) const { return numbers + (long long)column * WIDTH; }
+    __device__ void take_all(int, int* columns, VALUE* result) {
         visit([&](int place, int column) {
             columns[place] = column;
-            take(column, result + (long long)place * WIDTH);
+            for (int c = 0; c < WIDTH; ++c) result[(long long)place * WIDTH + c] = of(column)[c];
         });
-        clear();
     }
     __device__ void take_sorted(int length, const int* columns, VALUE* result) {
-        for (int t = team_lane(); t < length; t += LANES) take(columns[t], result + (long long)t * WIDTH);
-        clear();
+        for (long long q = threadIdx.x; q < (long long)length * WIDTH; q += BLOCK)
+            result[q] = of(columns[q / WIDTH])[q % WIDTH];
     }
     __device__ void clear() {
+        __syncthreads();
+        visit([&](int, int column) {
+            for (int c = 0; c < WIDTH; ++c) of(column)[c] = VALUE();
+        });
         for (int w = threadIdx.x; w < words; w += BLOCK) marks[w] = 0;
         __syncthreads();
-    }
-    // If the row is not kept.
-    __device__ void drop() {
-        visit([&](int, int column) {
-            for (int c = 0; c < WIDTH; ++c) numbers[(long long)column * WIDTH + c] = VALUE();
-        });
-        clear();
     }
 };
 #else
 #define TABLE_OF_THREAD (sizeof(VALUE) == 16 ? TABLE_PER_THREAD / 2 : TABLE_PER_THREAD)
 #define TABLE (LANES * (int)TABLE_OF_THREAD)
 #define EMPTY -1
+// The thread that finds no place takes one all the same, once: so LANES places are kept for that.
 #if WIDTH == 1
 #define PLACES TABLE  // a number stands at the place of its column
-#define MOST_COLUMNS (TABLE / 4 * 3)
+#define MOST_COLUMNS (TABLE - LANES)
 #else
 #define PLACES (LANES * (int)(NUMBER_BYTES / sizeof(VALUE)))
-#define MOST_COLUMNS (PLACES / WIDTH < TABLE / 4 * 3 ? PLACES / WIDTH : TABLE / 4 * 3)
+#define MOST_COLUMNS (PLACES / WIDTH < TABLE - LANES ? PLACES / WIDTH : TABLE - LANES)
 #endif
 
 // The sums of a row in shared memory, by a hash table of the columns. All is empty or zero before and afterwards.
 struct Sums {
     int *keys, *length;
     unsigned short *order, *slots;  // where the columns are in the table, as they came, and the numbers of a column
+    unsigned short* places;         // in the table, of the columns of the next rows
     VALUE* numbers;
+    bool is_full;  // whether this thread found no place for a column
 
     __device__ Sums(long long, VALUE*, uint32*) {
         __shared__ int tables[BLOCK * TABLE_OF_THREAD], lengths[BLOCK / LANES];
         __shared__ unsigned short orders[BLOCK * TABLE_OF_THREAD], all_slots[WIDTH == 1 ? 1 : BLOCK * TABLE_OF_THREAD];
+        __shared__ unsigned short all_places[BLOCK * TABLE_OF_THREAD];
         __shared__ VALUE all_numbers[BLOCK / LANES * PLACES];
         int team = threadIdx.x / LANES;
         keys = tables + team * TABLE, length = lengths + team, order = orders + team * TABLE;
         slots = all_slots + (WIDTH == 1 ? 0 : team * TABLE), numbers = all_numbers + team * PLACES;
-        drop();
+        places = all_places + team * TABLE;
+        *length = MOST_COLUMNS + 1, is_full = false;
+        for (int h = team_lane(); WIDTH > 1 && h < TABLE; h += LANES) slots[h] = 0;
+        clear();
     }
-    __device__ __forceinline__ bool fits() const { return ptx::load_volatile(length) <= MOST_COLUMNS; }
+    __device__ __forceinline__ bool fits() const { return !(__ballot_sync(FULL_WARP, is_full) & team_mask()); }
 
     static __device__ __forceinline__ int hash(int column) { return (int)((uint32)column * 0x9e3779b9u >> 16) % TABLE; }
 
-    // Where a column is in the table; EMPTY if there was no room left for it. Then the row does not fit.
+    // Where a column is in the table. If there was no room left for it, the row does not fit.
     __device__ __forceinline__ int insert(int column) {
         for (int h = hash(column);; h = (h + 1) % TABLE) {
             int there = ptx::load_volatile(&keys[h]);
@@ -151,122 +161,138 @@ struct Sums {
             if (there == column) return h;
             if (there != EMPTY) continue;
             int place = atomicAdd(length, 1);
-            if (place >= MOST_COLUMNS) return EMPTY;
-            order[place] = (unsigned short)h;
-            if (WIDTH > 1) slots[h] = (unsigned short)place;
+            is_full |= place >= MOST_COLUMNS;
+            if (place < MOST_COLUMNS) order[place] = (unsigned short)h;
+            if (WIDTH > 1 && place < MOST_COLUMNS) slots[h] = (unsigned short)place;
             return h;
         }
     }
-    __device__ __forceinline__ int find(int column) const {
+    // The place among the numbers of a column that is there.
+    __device__ __forceinline__ int slot_of(int column) const {
         int h = hash(column);
         while (keys[h] != column) CHECK(column, keys[h] != EMPTY), h = (h + 1) % TABLE;
-        return h;
-    }
-    __device__ __forceinline__ int slot_of(int column) const {
-        int h = find(column);
         return WIDTH == 1 ? h : slots[h];
     }
 
-    // The first LANES numbers, and the first column of each thread, are loaded already.
-    __device__ __forceinline__ void add(const Multiple& row, int column, VALUE number, const Rows& from) {
-        if (!fits()) return;
-#if WIDTH == 1
-        for (int t = team_lane(); t < row.length; t += LANES) {
-            if (t >= LANES) column = from.columns[row.list + t], number = from.numbers[row.begin() + t];
-            int h = insert(column);
-            if (h == EMPTY) break;
-            numbers[h] += row.factor * number;
+    // Add a row, whose first LANES numbers are loaded already.
+    __device__ __forceinline__ void add(const Multiple& row, int length, VALUE number, const Rows& from) {
+        for (int q = team_lane(); q < length * WIDTH; q += LANES) {
+            int t = q / WIDTH, h = places[row.places + t];
+            if (q >= LANES) number = from.numbers[row.begin() + q];
+            numbers[WIDTH == 1 ? h : slots[h] * WIDTH + q - t * WIDTH] += row.factor * number;
         }
-#else
-        for (int t = team_lane(); t < row.length; t += LANES)
-            if (insert(from.columns[row.list + t]) == EMPTY) break;
-        team_sync();
-        for (int q = team_lane(); q < row.length * WIDTH && fits(); q += LANES) {
-            int t = q / WIDTH;
-            if (q >= LANES) column = from.columns[row.list + t], number = from.numbers[row.begin() + q];
-            numbers[slot_of(column) * WIDTH + q - t * WIDTH] += row.factor * number;
-        }
-#endif
-        team_sync();
+        __syncwarp();
+    }
+
+    // Find the places of the columns of the next rows: of those of this thread's row, if it `comes`.
+    __device__ __forceinline__ void find_places(const Multiple& row, bool comes, const Rows& from) {
+        for (int t = 0; t < row.length && comes && !is_full; ++t)
+            places[row.places + t] = (unsigned short)insert(from.columns[row.list + t]);
+        __syncwarp();
     }
 
     __device__ __forceinline__ int count() const { return *length; }
 
-    __device__ void take_all(int* columns, VALUE* result) {
-        int count = *length;
+    __device__ __forceinline__ void take_all(int count, int* columns, VALUE* result) {
         for (int q = team_lane(); q < count * WIDTH; q += LANES) {
             int t = q / WIDTH, h = order[t];
             if (q == t * WIDTH) columns[t] = keys[h];
             result[q] = numbers[WIDTH == 1 ? h : q];
         }
-        clear();
     }
-    __device__ void take_sorted(int count, const int* columns, VALUE* result) {
+    __device__ __forceinline__ void take_sorted(int count, const int* columns, VALUE* result) {
         for (int q = team_lane(); q < count * WIDTH; q += LANES) {
             int t = q / WIDTH;
             result[q] = numbers[slot_of(columns[t]) * WIDTH + q - t * WIDTH];
         }
-        clear();
     }
-    __device__ void clear() {
-        team_sync();
+    __device__ __forceinline__ void clear() {
+        __syncwarp();
         int count = *length;
-        for (int q = team_lane(); q < count * WIDTH; q += LANES) {
-            int h = order[q / WIDTH];
-            keys[h] = EMPTY, numbers[WIDTH == 1 ? h : q] = VALUE();
+        if (count <= MOST_COLUMNS)
+            for (int q = team_lane(); q < count * WIDTH; q += LANES) {
+                int h = order[q / WIDTH];
+                keys[h] = EMPTY, numbers[WIDTH == 1 ? h : q] = VALUE();
+            }
+        else {
+            for (int h = team_lane(); h < TABLE; h += LANES) keys[h] = EMPTY;
+            for (int q = team_lane(); q < PLACES; q += LANES) numbers[q] = VALUE();
         }
-        team_sync();
+        __syncwarp();
         if (team_lane() == 0) *length = 0;
-        team_sync();
-    }
-    // If the row does not fit, or is not kept.
-    __device__ void drop() {
-        team_sync();
-        for (int h = team_lane(); h < TABLE; h += LANES) keys[h] = EMPTY;
-        for (int q = team_lane(); q < PLACES; q += LANES) numbers[q] = VALUE();
-        if (team_lane() == 0) *length = 0;
-        team_sync();
+        is_full = false;
+        __syncwarp();
     }
 };
 #endif
 
 #define AHEAD 4  // rows
 
-// Add up row i of the product; returns whether it fits. Each thread of the team looks up one of the next rows of the
-// second factor, and the first numbers of some of them are loaded before they are added.
+// The largest number of the teams that go together.
+__device__ __forceinline__ int most_of(int number) {
+    for (int step = WARP / 2; step >= LANES; step /= 2) number = max(number, __shfl_xor_sync(FULL_WARP, number, step));
+    return number;
+}
+
+// Add some of the next rows, from one to before another. The first numbers of AHEAD rows are loaded before these are
+// added.
+__device__ __forceinline__ void add_rows(Sums& sums, const Multiple* next, int first, int end, const Rows& right) {
+    for (int s = 0; s < most_of(end - first); s += AHEAD) {
+        int lengths[AHEAD];
+        VALUE numbers[AHEAD];
+#pragma unroll
+        for (int a = 0; a < AHEAD; ++a) {
+            const Multiple& row = next[(first + s + a) % LANES];
+            lengths[a] = first + s + a < end ? row.length : 0;
+            numbers[a] = team_lane() < lengths[a] * WIDTH ? right.numbers[row.begin() + team_lane()] : VALUE();
+        }
+#pragma unroll
+        for (int a = 0; a < AHEAD; ++a) sums.add(next[(first + s + a) % LANES], lengths[a], numbers[a], right);
+    }
+}
+
+// Add up row i of the product, none if it is negative; returns whether it fits. Each thread of the team looks up one of
+// the next rows of the second factor.
 __device__ __forceinline__ bool add_up(Sums& sums, long long i, const Csr& left, const Rows& right) {
     __shared__ Multiple multiples[BLOCK];
     Multiple* next = multiples + threadIdx.x / LANES * LANES;
-    OFFSET begin = left.indptr[i];
-    int count = (int)(left.indptr[i + 1] - begin);
-    for (int first = 0; first < count; first += LANES) {
-        int rows = min(LANES, count - first);
-        if (team_lane() < rows) {
+    OFFSET begin = i < 0 ? 0 : left.indptr[i];
+    int count = i < 0 ? 0 : (int)(left.indptr[i + 1] - begin), most = most_of(count);
+    for (int first = 0; first < most; first += LANES) {
+        Multiple& own = next[team_lane()];
+        own.length = 0;
+        if (first + team_lane() < count) {
             int j = left.indices[begin + first + team_lane()], u = j / SHARING;
-            Multiple& own = next[team_lane()];
             own.factor = left.values[begin + first + team_lane()];
-            own.list = right.begins[u], own.length = (int)(right.ends[u] - own.list);
-            own.row = j % SHARING;
+            own.list = right.begins[u], own.length = (int)(right.ends[u] - own.list), own.row = (unsigned short)(j % SHARING);
         }
-        team_sync();
-        for (int s = 0; s < rows; s += AHEAD) {
-            int columns[AHEAD];
-            VALUE numbers[AHEAD];
-#pragma unroll
-            for (int a = 0; a < AHEAD; ++a) {
-                const Multiple& row = next[(s + a) % LANES];
-                bool is_there = s + a < rows && team_lane() < row.length * WIDTH;
-                columns[a] = is_there ? right.columns[row.list + team_lane() / WIDTH] : -1;
-                numbers[a] = is_there ? right.numbers[row.begin() + team_lane()] : VALUE();
-            }
-#pragma unroll
-            for (int a = 0; a < AHEAD; ++a)
-                if (s + a < rows) sums.add(next[(s + a) % LANES], columns[a], numbers[a], right);
+        int rows = max(min(LANES, count - first), 0);
+#ifdef WIDE
+        __syncthreads();
+        add_rows(sums, next, 0, rows, right);
+#else
+        // As many of the rows at once as there are places for.
+        int before = own.length;
+        for (int step = 1; step < LANES; step *= 2) {
+            int other = __shfl_up_sync(FULL_WARP, before, step);
+            if (team_lane() >= step) before += other;
         }
-        if (!sums.fits()) return false;
-        team_sync();
+        int end = before;
+        before -= own.length;
+        for (int done = 0; most_of(rows - done) > 0;) {
+            int start = __shfl_sync(FULL_WARP, before, lane_id() / LANES * LANES + done % LANES);
+            bool comes = team_lane() >= done && team_lane() < rows && end - start <= TABLE;
+            int coming = __popc(__ballot_sync(FULL_WARP, comes) & team_mask());
+            sums.is_full |= done < rows && !coming;  // the list of a single row is longer than the table
+            if (comes) own.places = (unsigned short)(before - start);
+            sums.find_places(own, comes, right);
+            add_rows(sums, next, done, sums.fits() ? done + coming : 0, right);
+            done = min(done + max(coming, 1), LANES);
+        }
+#endif
+        sync_together();
     }
-    return true;
+    return sums.fits();
 }
 
 // The number that thread 0 of the team has.
@@ -279,44 +305,51 @@ __device__ __forceinline__ long long of_first(long long number) {
     __syncthreads();
     return number;
 #else
-    return __shfl_sync(team_mask(), number, lane_id() / LANES * LANES);
+    return __shfl_sync(FULL_WARP, number, lane_id() / LANES * LANES);
 #endif
+}
+
+// Call `visit(i)` for the rows of this team, with -1 where other teams of the warp have rows left.
+template <typename Visit>
+__device__ __forceinline__ void visit_rows(long long n, long long is_listed, const int* rows, long long blocks,
+                                           Visit visit) {
+    long long teams = thread_count() / LANES, first = thread_id() / LANES, together = 0;
+#ifdef WIDE
+    if (blockIdx.x >= blocks) return;
+    teams = min(teams, blocks);
+#else
+    together = lane_id() / LANES;
+#endif
+    for (long long r = first; r - together < n; r += teams) visit(r >= n ? -1 : is_listed ? (long long)rows[r] : r);
 }
 
 extern "C" __global__ void multiply_rows(long long n, long long width, long long sharing, long long k,
                                          long long is_listed, const int* rows, Csr left, Rows right, long long room,
                                          long long reserved, uint64* found, Rows result, int* left_over,
                                          long long blocks, VALUE* all_sums, uint32* marks) {
-    long long teams = thread_count() / LANES, entries = 0, next = 0, stop = 0;
+    long long entries = 0, next = 0, stop = 0;
     int longest = 0;
-#ifdef WIDE
-    if (blockIdx.x >= blocks) return;
-    teams = min(teams, blocks);
-#endif
     Sums sums(width, all_sums, marks);
-    for (long long r = thread_id() / LANES; r < n; r += teams) {
-        long long i = is_listed ? rows[r] : r;
-        if (!add_up(sums, i, left, right)) {
-            if (reserved && team_lane() == 0) left_over[atomicAdd(&found[LEFT_OVER], (uint64)1)] = (int)i;
-            sums.drop();
-            continue;
-        }
-        int count = sums.count();
+    visit_rows(n, is_listed, rows, blocks, [&](long long i) {
+        bool is_there = add_up(sums, i, left, right) && i >= 0, leads = team_lane() == 0;
+        int count = is_there ? sums.count() : 0;
         if (reserved) {
-            if (next + count > stop) {
-                long long most = max((long long)count, reserved);
-                if (team_lane() == 0) next = (long long)atomicAdd(&found[USED], (uint64)most);
-                next = of_first(next), stop = next + most;
-            }
-            if (team_lane() == 0) result.begins[i] = next, result.ends[i] = next + count;
-            next += count, entries += count, longest = max(longest, count);
+            if (i >= 0 && !is_there && leads) left_over[atomicAdd(&found[LEFT_OVER], (uint64)1)] = (int)i;
+            bool needs_room = next + count > stop;
+            long long most = max((long long)count, reserved), taken = 0;
+            if (needs_room && leads) taken = (long long)atomicAdd(&found[USED], (uint64)most);
+            taken = of_first(taken);
+            if (needs_room) next = taken, stop = next + most;
+            if (is_there && leads) result.begins[i] = next, result.ends[i] = next + count;
+            entries += count, longest = max(longest, count);
+        } else if (is_there) {
+            next = result.begins[i];
         }
-        long long begin = reserved ? next - count : result.begins[i];
-        if (begin + count <= room)
-            sums.take_all(result.columns + begin, result.numbers + begin * WIDTH);
-        else
-            sums.drop();
-    }
+        if (is_there && next + count <= room)
+            sums.take_all(count, result.columns + next, result.numbers + next * WIDTH);
+        next += count;
+        sums.clear();
+    });
     if (team_lane() == 0 && longest) {
         atomicAdd(&found[ENTRIES], (uint64)entries);
         if (longest > (long long)ptx::load_l2(&found[LONGEST])) atomicMax(&found[LONGEST], (uint64)longest);
@@ -329,22 +362,15 @@ extern "C" __global__ void multiply_into(long long n, long long width, long long
                                          long long result_sharing, const long long* result_indptr,
                                          const int* result_columns, VALUE* result, long long blocks, VALUE* all_sums,
                                          uint32* marks) {
-    long long teams = thread_count() / LANES;
-#ifdef WIDE
-    if (blockIdx.x >= blocks) return;
-    teams = min(teams, blocks);
-#endif
     Sums sums(width, all_sums, marks);
-    for (long long s = thread_id() / LANES; s < n; s += teams) {
-        long long i = is_listed ? rows[s] : s;
-        if (!add_up(sums, i, left, right)) {
-            sums.drop();
-            continue;
+    visit_rows(n, is_listed, rows, blocks, [&](long long i) {
+        if (add_up(sums, i, left, right) && i >= 0) {
+            long long v = i / result_sharing, list = result_indptr[v];
+            VALUE* numbers = result + begin_of(v, i - v * result_sharing, result_sharing, WIDTH, result_indptr);
+            sums.take_sorted((int)(result_indptr[v + 1] - list), result_columns + list, numbers);
         }
-        long long v = i / result_sharing, list = result_indptr[v];
-        VALUE* numbers = result + begin_of(v, i - v * result_sharing, result_sharing, WIDTH, result_indptr);
-        sums.take_sorted((int)(result_indptr[v + 1] - list), result_columns + list, numbers);
-    }
+        sums.clear();
+    });
 }
 
 // A column goes where as many are as there are smaller ones. Rows from memory are sorted already.

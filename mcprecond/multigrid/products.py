@@ -27,8 +27,7 @@ KERNELS = KernelSet(__file__, "OFFSET VALUE LANES SHARING WIDTH WIDE=0")
 Arrays = tuple[Any, Any, Any]
 
 #: On a GPU a team adds up a row in shared memory. Each of its threads brings so many places of a hash table for the
-#: columns, half of it with the longest numbers, and so many bytes for blocks of several numbers. Three quarters of the
-#: places may be taken.
+#: columns, half of it with the longest numbers, and so many bytes for blocks of several numbers.
 TABLE_PER_THREAD, NUMBER_BYTES = 8, 80
 #: A row of a product is expected to be at most so many times as long as one of the second factor.
 GROWTH = 4
@@ -83,13 +82,13 @@ class Stage(NamedTuple):
         How many threads share a row; with a block, rows are added up in memory.
     rows : array of int32
         Which rows; none if it is for all of them.
-    count : int
+    length : int
         How many.
     """
 
     lanes: int
     rows: Any
-    count: int
+    length: int
 
 
 class Multiplication:
@@ -122,6 +121,10 @@ class Multiplication:
     longest : int
         How many its longest row has.
     """
+
+    rows: Rows | None
+    entries: int
+    longest: int
 
     def __init__(
         self,
@@ -161,13 +164,13 @@ class Multiplication:
         """Compute the product, find where each row lies, and return how much room they need."""
         xp = self.backend.xp
         found, self.stages = xp.zeros(4, np.int64), list[Stage]()
-        self.rows = self._new_rows()
+        self.rows = rows = self._new_rows()
         stage = Stage(lanes, xp.empty(0, np.int32), self.n)
         while True:
             self.stages.append(stage)
-            left_over = xp.empty(stage.count if self.backend.resident_warps else 0, np.int32)
+            left_over = xp.empty(stage.length if self.backend.resident_warps else 0, np.int32)
             run, first, last = self._launch(stage, left, right)
-            run.multiply_rows(*first, self.room, reserved, found, *self.backend.record(self.rows), left_over, *last)
+            run.multiply_rows(*first, self.room, reserved, found, *self.backend.record(rows), left_over, *last)
             used, count, self.entries, self.longest = (int(number) for number in self.backend.to_host(found))
             if not count:
                 return used
@@ -185,11 +188,11 @@ class Multiplication:
         macros = {"OFFSET": left[0].dtype, "VALUE": self.dtype, "SHARING": self.sharing, "WIDTH": self.k, "WIDE": wide}
         run = self.backend.kernels(KERNELS, **macros, LANES=stage.lanes)
         of_matrices = *self.backend.record(left), *self.backend.record(right)
-        first = stage.count, self.width, self.sharing, self.k, int(stage.rows.size > 0), stage.rows, *of_matrices
+        first = stage.length, self.width, self.sharing, self.k, int(stage.rows.size > 0), stage.rows, *of_matrices
         blocks, words = 0, -(-self.width // 32)
         if wide:
             most = MOST_BYTES // (self.width * self.k * self.dtype.itemsize + 4 * words)
-            blocks = max(min(stage.count, most, self.backend.resident_warps * WARP // BLOCK), 1)
+            blocks = max(min(stage.length, most, self.backend.resident_warps * WARP // BLOCK), 1)
         sums, marks = xp.zeros(blocks * self.width * self.k, self.dtype), xp.zeros(blocks * words, np.uint32)
         return run, first, (blocks, sums, marks)
 

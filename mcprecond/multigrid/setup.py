@@ -241,6 +241,7 @@ def update_levels(levels: list[Level], coarse: Dense | None, first: AdmittedMatr
                 level.smoother.update(values)
         if level.interpolation is not None:
             level.interpolation.update(A)
+            assert level.galerkin is not None
             level.galerkin.update(A)
             A = coarse_matrix(level, A, number + 1, narrowest)
             level.replace_transfers()
