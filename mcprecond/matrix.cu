@@ -114,9 +114,19 @@ extern "C" __global__ void check_values(long long entries, const VALUE* values, 
 }
 
 extern "C" __global__ void find_diagonal(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                         VALUE* diagonal) {
-    long long i = thread_id();
-    if (i >= n) return;
-    OFFSET k = lower_bound(indices, indptr[i], indptr[i + 1], i);
-    diagonal[i] = k < indptr[i + 1] && indices[k] == i ? values[k] : VALUE();
+                                         VALUE* diagonal, long long* report) {
+    long long found[2] = {0, 0};  // LEAST_PIVOT and LARGEST_PIVOT
+    for (long long i = thread_id(); i < n; i += thread_count()) {
+        OFFSET k = lower_bound(indices, indptr[i], indptr[i + 1], i);
+        VALUE pivot = k < indptr[i + 1] && indices[k] == i ? values[k] : VALUE();
+        diagonal[i] = pivot;
+        long long bits = real_part(pivot) > 0 ? __double_as_longlong(widened(real_part(pivot))) : 0;
+        found[LEAST_PIVOT] = max(found[LEAST_PIVOT], INFINITY_BITS - bits);
+        found[LARGEST_PIVOT] = max(found[LARGEST_PIVOT], bits);
+    }
+    for (int k = 0; k < 2; ++k) {
+        for (int step = WARP / 2; step > 0; step /= 2)
+            found[k] = max(found[k], __shfl_xor_sync(FULL_WARP, found[k], step));
+        if (lane_id() == 0 && found[k] > ptx::load_l2(&report[k])) atomicMax(&report[k], found[k]);
+    }
 }

@@ -123,7 +123,7 @@ class Step:
 
     def _fill_diagonal(self, A: Any, matrix: AdmittedMatrix, level: int) -> None:
         """Refuse negative diagonal entries of the coarse matrix, and replace zeros: see `refuse_indefinite`."""
-        xp, coarse, R = matrix.backend.xp, self.galerkin.coarse, self.galerkin.R
+        xp, coarse, R = matrix.backend.xp, self.galerkin.coarse.renewed(), self.galerkin.R
         rounding, diagonal = CANCELED * float(np.finfo(coarse.dtype).eps), coarse.diagonal()[: self.own]
         uncoupled = without_couplings(R, matrix.diagonal(), matrix.backend)[: self.own]
         if over(A, "sum", int(xp.count_nonzero(~(diagonal >= -rounding * uncoupled)))):

@@ -148,7 +148,7 @@ def fitting_multigrid(
         reason = "B is given"
     elif block_size != 1:
         reason = f"block_size is {describe(block_size)}"
-    elif bool((matrix.diagonal().real > 0).all()):
+    elif matrix.extremes[0] > 0:
         if needs_no_levels(matrix):
             options["max_levels"] = 1
             reason = "the graph has hubs, and smoothing alone is expected to take few iterations"

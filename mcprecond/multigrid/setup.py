@@ -223,8 +223,9 @@ def coarse_matrix(level: Level, A: AdmittedMatrix, number: int, narrowest: Any) 
     """
     assert level.galerkin is not None
     level.galerkin.update(A)
-    refuse_indefinite(level.galerkin.coarse, level.galerkin.R, A.diagonal().real, number, narrowest)
-    return level.galerkin.coarse
+    coarse = level.galerkin.coarse.renewed()
+    refuse_indefinite(coarse, level.galerkin.R, A, number, narrowest)
+    return coarse
 
 
 def update_levels(levels: list[Level], coarse: Dense | None, first: AdmittedMatrix, narrowest: Any) -> None:
