@@ -87,21 +87,25 @@ class AdmittedMatrix:
     spectral_radius: float | None = None
 
     @classmethod
-    def computed(cls, csr: Any, backend: Backend, longest_row: int, *, is_symmetric: bool) -> AdmittedMatrix:
+    def computed(
+        cls, csr: Any, backend: Backend, longest_row: int | None = None, *, is_symmetric: bool
+    ) -> AdmittedMatrix:
         """A matrix that this package has computed, which needs no check.
 
         Parameters
         ----------
         csr : sparse matrix
             Canonical, with all entries of the diagonal.
-        longest_row : int
-            The length of its longest row.
+        longest_row : int, optional
+            The length of its longest row; the host waits for it if it is not given.
         is_symmetric : bool
             Whether the pattern is known to be symmetric.
         """
-        degrees = (csr.indptr[1:] - csr.indptr[:-1]).astype(np.int32, copy=False)
-        degrees -= 1
-        max_degree = max(longest_row - 1, 0)
+        xp, n = backend.xp, csr.shape[0]
+        degrees, longest, offset = xp.empty(n, np.int32), xp.zeros(1, np.int64), offset_type(csr.indices.size)
+        run = backend.kernels(KERNELS, OFFSET=offset, VALUE=np.float64, LANES=1)
+        run.find_degrees(n, xp.asarray(csr.indptr, dtype=offset), degrees, longest)
+        max_degree = max((int(longest[0]) if longest_row is None else longest_row) - 1, 0)
         return cls(csr, backend, degrees, max_degree, is_canonical=True, is_symmetric=is_symmetric, is_ours=True)
 
     @property
@@ -534,6 +538,23 @@ def check_numbers(first, end, values, report):
             not_finite += 1
     atomic_max(report, LARGEST, np.float64(largest).view(np.int64))
     return not_finite
+
+
+@KERNELS.strided
+def find_degrees(n, indptr, degrees, longest):
+    """The degrees of rows that have their diagonal entries, and the length of the longest row."""
+    subtract_diagonal(0, n, indptr, degrees, longest)
+
+
+@compile_loop
+def subtract_diagonal(first, end, indptr, degrees, longest):
+    """The rows of `find_degrees`."""
+    most = 0
+    for v in range(first, end):
+        length = np.int64(indptr[v + 1]) - np.int64(indptr[v])
+        degrees[v] = length - 1
+        most = max(most, length)
+    atomic_max(longest, 0, np.int64(most))
 
 
 @KERNELS.strided

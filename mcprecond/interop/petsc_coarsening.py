@@ -150,7 +150,7 @@ def new_step(rows: Rows, B: Any, b: int, theta: float | None) -> Step | None:
     nodes = nodes_of(around.matrix, b)
     for limit in (theta, 0.0):  # as `coarsen`
         strong = symmetric_strength(around.matrix, nodes, limit, spreads=around.alone)
-        labels, count = aggregates(strong.graph if around.alone else within(strong, rows.n // b, rows.backend))
+        labels, count, _ = aggregates(strong.graph if around.alone else within(strong, rows.n // b, rows.backend))
         if 0 < over(rows.A, "sum", count) * B.shape[1] <= MOST_KEPT * rows.A.getSize()[0]:
             return Step(around, nodes, strong, labels, count, B, b)
     around.destroy()

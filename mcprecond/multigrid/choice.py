@@ -16,6 +16,7 @@ import numpy as np
 from mcprecond.backends import KernelSet, compile_inlined
 from mcprecond.backends.arguments import describe
 from mcprecond.backends.team.atomics import atomic_add
+from mcprecond.linalg.diagonal import sizes_of
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.built import BuiltMultigrid
 from mcprecond.multigrid.classical import ClassicalAMG
@@ -23,7 +24,7 @@ from mcprecond.multigrid.hierarchy import MOST_DENSE
 from mcprecond.multigrid.smoothed_aggregation import SmoothedAggregation
 from mcprecond.multigrid.spectrum import fall_of_residual
 from mcprecond.multigrid.splitting import STIFF, THETA, lanes_of
-from mcprecond.multigrid.strength import SHARE_OF_AVERAGE, sizes_of
+from mcprecond.multigrid.strength import SHARE_OF_AVERAGE
 from mcprecond.multigrid.units import SMALL_SUM
 from mcprecond.preconditioners.setup import admit
 from mcprecond.typing import Device, DeviceArray, HostArray, Matrix
