@@ -11,6 +11,7 @@ import numpy as np
 
 from mcprecond.backends import NUMBERS, Backend, KernelSet
 from mcprecond.backends.inputs import first_place
+from mcprecond.backends.team.atomics import atomic_add
 from mcprecond.linalg.csr import Csr, product_with
 from mcprecond.matrix import AdmittedMatrix, canonical_csr, place_of, rows_of
 from mcprecond.multigrid.galerkin import diagonal_places
@@ -54,7 +55,7 @@ def scales_of(matrix: AdmittedMatrix, narrowest: Any) -> Any:
 
 def inverse_roots(matrix: AdmittedMatrix) -> Any:
     """1 / sqrt(a_ii), in double precision."""
-    return 1 / matrix.backend.xp.sqrt(matrix.diagonal().real.astype(np.float64))
+    return 1 / matrix.backend.xp.sqrt(matrix.diagonal().real.astype(np.float64, copy=False))
 
 
 def relaxed_roots(matrix: AdmittedMatrix) -> Any:
@@ -84,17 +85,20 @@ def find_units(matrix: AdmittedMatrix) -> tuple[Units | None, Any]:
     least, largest = (float(extreme) for extreme in matrix.extremes)
     if largest <= MOST_EVEN * least:
         return None, None
-    A, diagonal, xp = product_with(matrix), matrix.diagonal().real.astype(np.float64), matrix.backend.xp
+    A, backend, xp, n = product_with(matrix), matrix.backend, matrix.backend.xp, matrix.shape[0]
+    run = backend.kernels(KERNELS, VALUE=matrix.dtype, STORED=matrix.dtype)
 
-    def share(x: Any) -> float:
-        """Return the share of rows in which A x is about zero."""
-        with np.errstate(all="ignore"):
-            rest = abs(A.times(x.astype(matrix.dtype))) <= SMALL_SUM * diagonal * x
-        return int(rest.sum()) / len(rest)
+    def shares(*vectors: Any) -> list[float]:
+        """Return, for each vector x, the share of rows in which A x is about zero."""
+        counts = xp.zeros(len(vectors), np.int64)
+        for k, x in enumerate(vectors):
+            product = A.times(x.astype(matrix.dtype, copy=False))
+            run.count_small(n, product, matrix.diagonal(), x, SMALL_SUM, counts[k : k + 1])
+        return [int(count) / n for count in backend.to_host(counts)]
 
     roots = inverse_roots(matrix)
-    of_ones, of_roots = share(xp.ones_like(roots)), share(roots / roots.max())
-    if max(of_ones, of_roots) < FEW_ROWS and share(relaxed := relaxed_roots(matrix)) > MOST_ROWS:
+    of_ones, of_roots = shares(xp.ones_like(roots), roots / roots.max())
+    if max(of_ones, of_roots) < FEW_ROWS and shares(relaxed := relaxed_roots(matrix))[0] > MOST_ROWS:
         return relaxed_roots, relaxed
     return (inverse_roots, roots) if of_roots > of_ones else (None, None)
 
@@ -180,6 +184,15 @@ def refuse_indefinite(coarse: AdmittedMatrix, R: Any, A: AdmittedMatrix, level: 
     vanished = xp.flatnonzero((pivots <= rounding * uncoupled) | (pivots < least))
     filled = xp.maximum(uncoupled, least)[vanished]
     coarse.data[diagonal_places(coarse.csr, vanished, xp)] = coarse.diagonal()[vanished] = filled
+
+
+@KERNELS.per_item(grain=NUMBERS)
+def count_small(first, end, product, diagonal, x, share, count):
+    """Count the rows of a product A x that are at most a share of a_ii x_i."""
+    small = 0
+    for i in range(first, end):
+        small += abs(product[i]) <= share * np.float64(diagonal[i].real) * x[i]
+    atomic_add(count, 0, np.int64(small))
 
 
 @KERNELS.per_item(grain=NUMBERS)
