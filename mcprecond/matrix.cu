@@ -97,6 +97,12 @@ extern "C" __global__ void check_pattern(long long n, long long entries, const O
     add_block_sums<1>((uint64*)&report[SURPLUS], {check.surplus});
 }
 
+// Raise a number to the largest one of a warp, if it is smaller.
+__device__ __forceinline__ void raise(long long number, long long* largest) {
+    for (int step = WARP / 2; step > 0; step /= 2) number = max(number, __shfl_xor_sync(FULL_WARP, number, step));
+    if (lane_id() == 0 && number > ptx::load_l2(largest)) atomicMax(largest, number);
+}
+
 // Magnitudes are compared as the bits of doubles, which are in the same order.
 extern "C" __global__ void check_values(long long entries, const VALUE* values, long long* report) {
     uint64 not_finite = 0;
@@ -108,15 +114,30 @@ extern "C" __global__ void check_values(long long entries, const VALUE* values, 
         if (is_finite)
             each_part(value, [&](REAL part) { largest = max(largest, __double_as_longlong(fabs(widened(part)))); });
     }
-    for (int step = WARP / 2; step > 0; step /= 2) largest = max(largest, __shfl_xor_sync(FULL_WARP, largest, step));
-    if (lane_id() == 0 && largest > ptx::load_l2(&report[LARGEST])) atomicMax(&report[LARGEST], largest);
+    raise(largest, &report[LARGEST]);
     add_block_sums<1>((uint64*)&report[NOT_FINITE], {not_finite});
 }
 
+extern "C" __global__ void find_degrees(long long n, const OFFSET* indptr, int* degrees, long long* longest) {
+    long long most = 0;
+    for (long long v = thread_id(); v < n; v += thread_count()) {
+        long long length = indptr[v + 1] - indptr[v];
+        degrees[v] = (int)length - 1;
+        most = max(most, length);
+    }
+    raise(most, longest);
+}
+
 extern "C" __global__ void find_diagonal(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                         VALUE* diagonal) {
-    long long i = thread_id();
-    if (i >= n) return;
-    OFFSET k = lower_bound(indices, indptr[i], indptr[i + 1], i);
-    diagonal[i] = k < indptr[i + 1] && indices[k] == i ? values[k] : VALUE();
+                                         VALUE* diagonal, long long* report) {
+    long long found[2] = {0, 0};  // LEAST_PIVOT and LARGEST_PIVOT
+    for (long long i = thread_id(); i < n; i += thread_count()) {
+        OFFSET k = lower_bound(indices, indptr[i], indptr[i + 1], i);
+        VALUE pivot = k < indptr[i + 1] && indices[k] == i ? values[k] : VALUE();
+        diagonal[i] = pivot;
+        long long bits = real_part(pivot) > 0 ? __double_as_longlong(widened(real_part(pivot))) : 0;
+        found[LEAST_PIVOT] = max(found[LEAST_PIVOT], INFINITY_BITS - bits);
+        found[LARGEST_PIVOT] = max(found[LARGEST_PIVOT], bits);
+    }
+    for (int k = 0; k < 2; ++k) raise(found[k], &report[k]);
 }

@@ -8,7 +8,7 @@ whether the pattern is symmetric, and the degrees of its graph.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NoReturn
 
@@ -28,6 +28,10 @@ KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 NOT_SORTED, NOT_SYMMETRIC, OUT_OF_RANGE, BROKEN_OFFSETS = 1, 2, 4, 8
 # What the kernels report.
 FLAWS, MAX_DEGREE, SURPLUS, NOT_FINITE, LARGEST = range(REPORTED := 5)
+# What is reported of a diagonal: INFINITY_BITS minus the bits of its least entry, and the bits of its largest one, as
+# doubles. Entries that are not positive count as zero. So reports begin with zeros, and atomic maxima update them.
+LEAST_PIVOT, LARGEST_PIVOT = range(PIVOTS := 2)
+INFINITY_BITS = 0x7FF << 52
 CUDA_CONSTANTS = {
     "NOT_SORTED": NOT_SORTED,
     "OUT_OF_RANGE": OUT_OF_RANGE,
@@ -37,6 +41,9 @@ CUDA_CONSTANTS = {
     "SURPLUS": SURPLUS,
     "NOT_FINITE": NOT_FINITE,
     "LARGEST": LARGEST,
+    "LEAST_PIVOT": LEAST_PIVOT,
+    "LARGEST_PIVOT": LARGEST_PIVOT,
+    "INFINITY_BITS": INFINITY_BITS,
 }
 
 
@@ -80,21 +87,25 @@ class AdmittedMatrix:
     spectral_radius: float | None = None
 
     @classmethod
-    def computed(cls, csr: Any, backend: Backend, longest_row: int, *, is_symmetric: bool) -> AdmittedMatrix:
+    def computed(
+        cls, csr: Any, backend: Backend, longest_row: int | None = None, *, is_symmetric: bool
+    ) -> AdmittedMatrix:
         """A matrix that this package has computed, which needs no check.
 
         Parameters
         ----------
         csr : sparse matrix
             Canonical, with all entries of the diagonal.
-        longest_row : int
-            The length of its longest row.
+        longest_row : int, optional
+            The length of its longest row; the host waits for it if it is not given.
         is_symmetric : bool
             Whether the pattern is known to be symmetric.
         """
-        degrees = (csr.indptr[1:] - csr.indptr[:-1]).astype(np.int32, copy=False)
-        degrees -= 1
-        max_degree = max(longest_row - 1, 0)
+        xp, n = backend.xp, csr.shape[0]
+        degrees, longest, offset = xp.empty(n, np.int32), xp.zeros(1, np.int64), offset_type(csr.indices.size)
+        run = backend.kernels(KERNELS, OFFSET=offset, VALUE=np.float64, LANES=1)
+        run.find_degrees(n, xp.asarray(csr.indptr, dtype=offset), degrees, longest)
+        max_degree = max((int(longest[0]) if longest_row is None else longest_row) - 1, 0)
         return cls(csr, backend, degrees, max_degree, is_canonical=True, is_symmetric=is_symmetric, is_ours=True)
 
     @property
@@ -130,15 +141,33 @@ class AdmittedMatrix:
         return compact_order(self.csr.indptr, self.csr.indices, self.dtype.itemsize, self.is_symmetric)
 
     def diagonal(self) -> Any:
-        """The diagonal of a matrix in canonical form, which nobody changes.
-
-        Values that this package has computed may be computed anew, and then so is their diagonal.
-        """
-        return diagonal_of(self.csr, self.backend) if self.is_ours else self._diagonal
+        """The diagonal of a matrix in canonical form, which nobody changes; found once, see `renewed`."""
+        return self._pivots[0]
 
     @cached_property
-    def _diagonal(self) -> Any:
-        return diagonal_of(self.csr, self.backend)
+    def extremes(self) -> tuple[Any, Any]:
+        """The least and the largest entry of the diagonal, by their real parts: two numbers on the host.
+
+        Entries that are not positive, or no numbers, count as zero. An empty matrix has infinity and zero.
+        """
+        least, largest = self.backend.to_host(self._pivots[1])
+        real = np.finfo(self.dtype).dtype.type
+        bits = np.array([INFINITY_BITS - least, largest])
+        return tuple(real(number) for number in bits.view(np.float64))
+
+    @cached_property
+    def _pivots(self) -> tuple[Any, Any]:
+        return read_diagonal(self.indptr, self.indices, self.data, self.backend)
+
+    def renewed(self) -> AdmittedMatrix:
+        """The same matrix after its values have been computed anew: what depends on them is found again."""
+        return replace(self)
+
+    def with_spectral_radius(self, radius: float) -> AdmittedMatrix:
+        """The same matrix, and what is known of its diagonal, with a bound of the eigenvalues of D^-1 A."""
+        matrix = replace(self, spectral_radius=radius)
+        matrix.__dict__["_pivots"] = self._pivots
+        return matrix
 
     @property
     def exponent(self) -> int:
@@ -188,15 +217,18 @@ class AdmittedMatrix:
 
 def diagonal_of(csr: Any, backend: Backend) -> Any:
     """The diagonal of a square CSR matrix in canonical form, as a new array."""
-    if not backend.resident_warps:
-        return canonical_csr(csr.data, csr.indices, csr.indptr, csr.shape, backend).diagonal()
-    # CuPy's method first checks whether the matrix is in canonical form, and takes seconds to compile that check.
-    xp, (n, _), entries = backend.xp, csr.shape, csr.indices.size
-    indptr, indices = xp.asarray(csr.indptr, dtype=offset_type(entries)), xp.asarray(csr.indices, dtype=np.int32)
-    diagonal = xp.empty(n, csr.dtype)
-    run = backend.kernels(KERNELS, OFFSET=indptr.dtype, VALUE=csr.dtype, LANES=1)
-    run.find_diagonal(n, indptr, indices, csr.data, diagonal)
-    return diagonal
+    xp = backend.xp
+    indptr = xp.asarray(csr.indptr, dtype=offset_type(csr.indices.size))
+    return read_diagonal(indptr, xp.asarray(csr.indices, dtype=np.int32), csr.data, backend)[0]
+
+
+def read_diagonal(indptr: Any, indices: Any, values: Any, backend: Backend) -> tuple[Any, Any]:
+    """The diagonal of a CSR matrix in canonical form, and what is reported of it: see `AdmittedMatrix.extremes`."""
+    xp, n = backend.xp, len(indptr) - 1
+    diagonal, report = xp.empty(n, values.dtype), xp.zeros(PIVOTS, np.int64)
+    run = backend.kernels(KERNELS, OFFSET=indptr.dtype, VALUE=values.dtype, LANES=1)
+    run.find_diagonal(n, indptr, indices, values, diagonal, report)
+    return diagonal, report
 
 
 def admit_matrix(A: Any, name: str = "A", *, floats: bool = False, finite: bool = False) -> AdmittedMatrix:
@@ -508,9 +540,40 @@ def check_numbers(first, end, values, report):
     return not_finite
 
 
-@KERNELS.per_item
-def find_diagonal(first, end, indptr, indices, values, diagonal):
-    """Copy the entries on the diagonal; where one is not stored, it is zero."""
+@KERNELS.strided
+def find_degrees(n, indptr, degrees, longest):
+    """The degrees of rows that have their diagonal entries, and the length of the longest row."""
+    subtract_diagonal(0, n, indptr, degrees, longest)
+
+
+@compile_loop
+def subtract_diagonal(first, end, indptr, degrees, longest):
+    """The rows of `find_degrees`."""
+    most = 0
+    for v in range(first, end):
+        length = np.int64(indptr[v + 1]) - np.int64(indptr[v])
+        degrees[v] = length - 1
+        most = max(most, length)
+    atomic_max(longest, 0, np.int64(most))
+
+
+@KERNELS.strided
+def find_diagonal(n, indptr, indices, values, diagonal, report):
+    """Copy the entries on the diagonal, and report the least and the largest one; where one is not stored, it is
+    zero.
+    """
+    copy_pivots(0, n, indptr, indices, values, diagonal, report)
+
+
+@compile_loop
+def copy_pivots(first, end, indptr, indices, values, diagonal, report):
+    """The rows of `find_diagonal`."""
+    least, largest = np.inf, 0.0
     for i in range(first, end):
         k = lower_bound(indices, indptr[i], indptr[i + 1], i)
         diagonal[i] = values[k] if k < indptr[i + 1] and indices[k] == i else diagonal.dtype.type(0)
+        pivot = np.float64(diagonal[i].real)
+        pivot = pivot if pivot > 0 else 0.0
+        least, largest = min(least, pivot), max(largest, pivot)
+    atomic_max(report, LEAST_PIVOT, INFINITY_BITS - np.float64(least).view(np.int64))
+    atomic_max(report, LARGEST_PIVOT, np.float64(largest).view(np.int64))

@@ -42,7 +42,7 @@ SOLVE = """
 #: The kernel sets that SmoothedAggregation loads as well. LANES=4,8 stands for two variants, one with 4 and one with 8
 #: threads per row, since the lengths of rows differ from level to level. SINGLE is VALUE in single precision.
 HIERARCHY = """
-    matrix OFFSET VALUE LANES=2,8
+    matrix OFFSET VALUE LANES=1,2,8
     multigrid.strength OFFSET VALUE LANES=4,8,16,32
     multigrid.aggregation OFFSET LANES=1,2,4,8,32
     multigrid.patterns OFFSET=int64 LANES=1,8,16,32
@@ -55,7 +55,7 @@ HIERARCHY = """
     multigrid.products OFFSET VALUE LANES=4,8,16,32 SHARING=1 WIDTH=1
     multigrid.elimination OFFSET VALUE LANES=1
     multigrid.lonely OFFSET VALUE LANES=4,8,16,32
-    multigrid.units VALUE STORED=SINGLE
+    multigrid.units VALUE STORED=SINGLE,VALUE
     multigrid.polynomial OFFSET VALUE STORED=SINGLE LANES=1,2,4
     multigrid.polynomial OFFSET VALUE=SINGLE STORED=SINGLE LANES=1,2,4,8,16,32
     linalg.csr OFFSET VALUE=SINGLE STORED=SINGLE ARGUMENT=SINGLE LANES=1,2,4,8,16,32
@@ -63,6 +63,7 @@ HIERARCHY = """
     linalg.csr OFFSET VALUE STORED=SINGLE ARGUMENT=SINGLE LANES=1,2,4,8,16,32
     linalg.csr OFFSET VALUE STORED=SINGLE,VALUE ARGUMENT=VALUE LANES=1,4
     linalg.dense VALUE LANES=32
+    linalg.diagonal VALUE
     linalg.vectors VALUE=SINGLE,VALUE
     solvers.iteration OFFSET VALUE LANES=1,2,4
     solvers.cg OFFSET VALUE LANES=1,2,4

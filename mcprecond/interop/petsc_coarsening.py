@@ -123,7 +123,7 @@ class Step:
 
     def _fill_diagonal(self, A: Any, matrix: AdmittedMatrix, level: int) -> None:
         """Refuse negative diagonal entries of the coarse matrix, and replace zeros: see `refuse_indefinite`."""
-        xp, coarse, R = matrix.backend.xp, self.galerkin.coarse, self.galerkin.R
+        xp, coarse, R = matrix.backend.xp, self.galerkin.coarse.renewed(), self.galerkin.R
         rounding, diagonal = CANCELED * float(np.finfo(coarse.dtype).eps), coarse.diagonal()[: self.own]
         uncoupled = without_couplings(R, matrix.diagonal(), matrix.backend)[: self.own]
         if over(A, "sum", int(xp.count_nonzero(~(diagonal >= -rounding * uncoupled)))):
@@ -150,7 +150,7 @@ def new_step(rows: Rows, B: Any, b: int, theta: float | None) -> Step | None:
     nodes = nodes_of(around.matrix, b)
     for limit in (theta, 0.0):  # as `coarsen`
         strong = symmetric_strength(around.matrix, nodes, limit, spreads=around.alone)
-        labels, count = aggregates(strong.graph if around.alone else within(strong, rows.n // b, rows.backend))
+        labels, count, _ = aggregates(strong.graph if around.alone else within(strong, rows.n // b, rows.backend))
         if 0 < over(rows.A, "sum", count) * B.shape[1] <= MOST_KEPT * rows.A.getSize()[0]:
             return Step(around, nodes, strong, labels, count, B, b)
     around.destroy()

@@ -211,7 +211,7 @@ def long_rows(indptr: Any, longest_row: int, lanes: int, backend: Backend) -> Lo
     """
     xp, longest = backend.xp, LONG * lanes
     if not backend.resident_warps or longest_row <= longest:
-        return LongRows(2**62, 0, 0, xp.zeros(1, np.int32))
+        return LongRows(2**62, 0, 0, xp.empty(1, np.int32))
     lengths = xp.diff(indptr.astype(np.int64))
     rows = xp.flatnonzero(lengths > longest)
     firsts = xp.zeros(len(rows) + 1, np.int64)

@@ -12,7 +12,6 @@ from mcprecond.backends.determinism import is_same_on_all_gpus
 from mcprecond.linalg.columns import row_products
 from mcprecond.linalg.csr import columns_of
 from mcprecond.linalg.operator import Operator
-from mcprecond.matrix import rows_of
 
 KERNELS = KernelSet(__file__, "VALUE LANES")
 
@@ -72,24 +71,29 @@ def inverse_of(csr: Any, backend: Backend, sizes: Callable[[], Any] | None = Non
         called if the matrix is nearly singular.
     """
     xp, n, dtype = backend.xp, csr.shape[0], csr.dtype
-    dense = xp.zeros((n, n), np.complex128 if dtype.kind == "c" else np.float64)
+    wide = np.dtype(np.complex128 if dtype.kind == "c" else np.float64)
+    dense, (diagonal, scales) = xp.zeros((n, n), wide), xp.empty((2, n))
     if n == 0:
         return dense.astype(dtype)
-    # CuPy's toarray would look for repeated entries, and compile for seconds.
-    dense.reshape(-1)[rows_of(csr.indptr, csr.indices, xp) * np.int64(n) + csr.indices] = csr.data
+    run = backend.kernels(KERNELS, VALUE=wide, LANES=32)
+    rows = xp.asarray(csr.indptr, dtype=np.int32), csr.indices, csr.data.astype(wide, copy=False)
+    run.find_scales(n, *rows, diagonal, scales)
+    run.scale_to_dense(n, *rows, scales, dense)
     if backend.name == "gpu" and is_same_on_all_gpus():  # CUDA's libraries choose their steps by the device
         on_host = sizes and (lambda: backend.to_host(sizes()))
-        return xp.asarray(_inverse(backend.to_host(dense), dtype, get_backend("cpu"), on_host))
-    return _inverse(dense, dtype, backend, sizes)
+        on_cpu = get_backend("cpu")
+        inverse = xp.asarray(_inverse(backend.to_host(dense), backend.to_host(diagonal), dtype, on_cpu, on_host))
+    else:
+        inverse = _inverse(dense, diagonal, dtype, backend, sizes)
+    run.scale_back(n, inverse, scales, dense)
+    return dense.astype(dtype, copy=False)
 
 
-def _inverse(dense: Any, dtype: Any, backend: Backend, sizes: Callable[[], Any] | None) -> Any:
-    """`inverse_of` for a dense matrix on a backend, returned in a dtype."""
+def _inverse(dense: Any, diagonal: Any, dtype: Any, backend: Backend, sizes: Callable[[], Any] | None) -> Any:
+    """The inverse of a dense matrix with a diagonal of ones on a backend, for rounding in a dtype; `diagonal` is that
+    before it was scaled.
+    """
     xp, n = backend.xp, len(dense)
-    diagonal = xp.diagonal(dense).real
-    diagonal = xp.where(diagonal > 0, diagonal, 1)
-    scale = 1 / xp.sqrt(diagonal)
-    dense *= scale[:, None] * scale
     eps = float(np.finfo(dtype).eps)
     inverse = _definite_inverse(dense, 10 * n * eps, backend)
     if inverse is None or float(xp.diagonal(inverse).real.max()) * eps > NEARLY:
@@ -97,8 +101,7 @@ def _inverse(dense: Any, dtype: Any, backend: Backend, sizes: Callable[[], Any] 
         values, vectors = xp.linalg.eigh(dense)
         kept = values > 10 * n * eps * rounding
         inverse = (vectors * xp.where(kept, 1 / xp.where(kept, values, 1), 0)) @ vectors.conj().T
-    inverse = (inverse + inverse.conj().T) / 2
-    return (inverse * (scale[:, None] * scale)).astype(dtype)
+    return xp.ascontiguousarray(inverse)
 
 
 def _definite_inverse(dense: Any, least: float, backend: Backend) -> Any:
@@ -120,6 +123,34 @@ def pseudo_inverse(csr: Any, backend: Backend) -> Any:
     """The pseudo-inverse of any square matrix, as a dense array; computed on the host."""
     dense = backend.to_host(csr.toarray())
     return backend.xp.asarray(np.ascontiguousarray(np.linalg.pinv(dense) if dense.size else dense).astype(csr.dtype))
+
+
+@KERNELS.per_item(grain=ROWS // 8)
+def find_scales(first, end, indptr, indices, values, diagonal, scales):
+    """The diagonal, with ones in place of what is not positive, and its inverse square roots."""
+    for i in range(first, end):
+        diagonal[i] = 1
+        for k in range(indptr[i], indptr[i + 1]):
+            if indices[k] == i and values[k].real > 0:
+                diagonal[i] = values[k].real
+        scales[i] = 1 / np.sqrt(diagonal[i])
+
+
+@KERNELS.per_item(grain=ROWS // 8)
+def scale_to_dense(first, end, indptr, indices, values, scales, dense):
+    """A sparse matrix, scaled from both sides, among zeros."""
+    for i in range(first, end):
+        for k in range(indptr[i], indptr[i + 1]):
+            j = indices[k]
+            dense[i, j] = values[k] * (scales[i] * scales[j])
+
+
+@KERNELS.per_item(grain=ROWS // 8)
+def scale_back(first, end, matrix, scales, scaled):
+    """The Hermitian part of a matrix, scaled from both sides."""
+    for i in range(first, end):
+        for j in range(len(scales)):
+            scaled[i, j] = (matrix[i, j] + np.conj(matrix[j, i])) / 2 * (scales[i] * scales[j])
 
 
 @KERNELS.per_item(grain=ROWS // 8)

@@ -1,4 +1,4 @@
-"""Products with a diagonal matrix, which reads one number for each row and no index."""
+"""Products with a diagonal matrix, which reads one number for each row and no index; and its square roots."""
 
 from __future__ import annotations
 
@@ -54,6 +54,22 @@ class Diagonal(Operator):
 
     def enqueue(self, state: None, x: Any, y: Any) -> None:
         self._run.multiply(x.size, x.size // max(len(self._diagonal), 1), self._diagonal, x, y)
+
+
+def sizes_of(matrix: AdmittedMatrix, *, per_neighbor: bool = False) -> Any:
+    """The square roots of the diagonal's magnitudes, in double precision, or of those over the numbers of neighbors."""
+    sizes = matrix.backend.xp.empty(matrix.shape[0])
+    run = matrix.backend.kernels(KERNELS, VALUE=matrix.dtype)
+    run.find_sizes(len(sizes), matrix.diagonal(), matrix.degrees, int(per_neighbor), sizes)
+    return sizes
+
+
+@KERNELS.per_item(grain=NUMBERS)
+def find_sizes(first, end, diagonal, degrees, per_neighbor, sizes):
+    """sqrt |a_ii|, or sqrt(|a_ii| / m_i) with the number m_i of neighbors."""
+    for i in range(first, end):
+        neighbors = max(degrees[i], 1) if per_neighbor else 1
+        sizes[i] = np.sqrt(np.float64(abs(diagonal[i])) / neighbors)
 
 
 @KERNELS.per_item(grain=NUMBERS)

@@ -126,7 +126,10 @@ extern "C" __global__ void join_neighbors(long long n, const OFFSET* indptr, con
     joined[v] = best, is_root[v] = best == v;
 }
 
-extern "C" __global__ void number(long long n, const int* joined, const int* numbers, int* labels) {
+extern "C" __global__ void number(long long n, const int* joined, const int* numbers, int* labels, int* report) {
     long long v = thread_id();
-    if (v < n) labels[v] = joined[v] >= 0 ? numbers[joined[v]] - 1 : -1;
+    if (v >= n) return;
+    labels[v] = joined[v] >= 0 ? numbers[joined[v]] - 1 : -1;
+    if (v == 0) report[0] = numbers[n - 1];
+    if (joined[v] < 0) report[1] = 1;
 }

@@ -24,6 +24,7 @@ from mcprecond.linalg.csr import lanes_for
 KERNELS = KernelSet(__file__, "OFFSET LANES")
 
 IN, OUT = 0, 2**32 - 1  # in the set, or not; the numbers of undecided vertices are in between
+SCRATCH = 8  # numbers that the search for a set counts with
 LEAST_SIZE = 3  # of an aggregate of the second pass
 MOST_ALONE = 256  # entries of the longest row for each thread of a team; with more, a team does not become smaller
 COUNTED = 256  # entries of a row that each of its entries is compared with, at most
@@ -39,8 +40,9 @@ CUDA_CONSTANTS = {
 }
 
 
-def aggregates(graph: Graph) -> tuple[Any, int]:
-    """Return the aggregate of each vertex, -1 for vertices without neighbors, and how many aggregates there are.
+def aggregates(graph: Graph) -> tuple[Any, int, bool]:
+    """Return the aggregate of each vertex, -1 for vertices without neighbors, how many aggregates there are, and
+    whether any vertex is in none.
 
     Parameters
     ----------
@@ -52,23 +54,25 @@ def aggregates(graph: Graph) -> tuple[Any, int]:
     labels : array of int32, shape (n,)
         The same on every device and in every run. Aggregates are numbered in the order of their roots.
     count : int
+    any_alone : bool
     """
     xp, n = graph.backend.xp, graph.n
     if n == 0:
-        return xp.empty(0, np.int32), 0
+        return xp.empty(0, np.int32), 0, False
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=1)
     pattern, roots = (graph.indptr, graph.indices), xp.full(n, -1, np.int32)
-    sizes, joined, is_root = xp.empty((3, n), np.int32)
-    for least_size in (1, LEAST_SIZE):
-        own = independent_set_of(graph, roots)
+    (sizes, joined, is_root), scratch = xp.empty((3, n), np.int32), xp.zeros(2 * SCRATCH + 2, np.int32)
+    for turn, least_size in enumerate((1, LEAST_SIZE)):
+        own = independent_set_of(graph, roots, scratch[turn * SCRATCH :])
         run.join_roots(n, *pattern, own, least_size, roots, sizes)
     run.join_neighbors(n, *pattern, roots, sizes, joined, is_root)
-    numbers, labels = xp.cumsum(is_root, dtype=np.int32), xp.empty(n, np.int32)
-    run.number(n, joined, numbers, labels)
-    return labels, int(numbers[-1])
+    numbers, labels, report = xp.cumsum(is_root, dtype=np.int32), xp.empty(n, np.int32), scratch[-2:]
+    run.number(n, joined, numbers, labels, report)
+    count, any_alone = (int(number) for number in graph.backend.to_host(report))
+    return labels, count, bool(any_alone)
 
 
-def independent_set_of(graph: Graph, roots: Any) -> Any:
+def independent_set_of(graph: Graph, roots: Any, scratch: Any) -> Any:
     """Return `IN` for the vertices of a distance-2 maximal independent set of those without a root, and `OUT`.
 
     Parameters
@@ -76,10 +80,12 @@ def independent_set_of(graph: Graph, roots: Any) -> Any:
     graph : Graph
     roots : array of int32, shape (n,)
         Vertices that have one, and vertices without neighbors, are left out: no path goes through them.
+    scratch : array of int32
+        `SCRATCH` zeros or more, which change.
     """
     xp, n = graph.backend.xp, graph.n
     own, least = xp.empty(n, np.uint32), xp.empty(n, np.uint32)
-    worklists, scratch = xp.empty((4, n), np.int32), xp.zeros(8, np.int32)
+    worklists = xp.empty((4, n), np.int32)
     lanes, threads = lanes_for(graph.indices.size / n), 32 * graph.backend.resident_warps
     # Teams become smaller until every thread has vertices of its own, but not where single threads had long rows.
     while lanes > 1 and n * lanes > threads and 2 * graph.max_degree < MOST_ALONE * lanes:
@@ -175,7 +181,10 @@ def join_neighbors(first, end, indptr, indices, roots, sizes, joined, is_root):
 
 
 @KERNELS.per_item
-def number(first, end, joined, numbers, labels):
-    """The number of each vertex's aggregate, -1 if it has none."""
+def number(first, end, joined, numbers, labels, report):
+    """The number of each vertex's aggregate, -1 if it has none; report how many there are, and 1 if any has none."""
+    report[0] = numbers[-1]
     for v in range(first, end):
         labels[v] = numbers[joined[v]] - 1 if joined[v] >= 0 else -1
+        if joined[v] < 0:
+            report[1] = 1

@@ -139,9 +139,8 @@ def in_scales(matrix: AdmittedMatrix, scales: Any) -> AdmittedMatrix:
 
 def refuse_unfit(matrix: AdmittedMatrix) -> None:
     """Raise ValueError unless A is Hermitian up to rounding with a positive diagonal; names a row."""
-    diagonal = matrix.diagonal().real
-    row = first_place(~(diagonal > 0), matrix.backend.xp)
-    if row is not None:
+    if not matrix.extremes[0] > 0:
+        row = first_place(~(matrix.diagonal().real > 0), matrix.backend.xp)
         value = matrix.diagonal()[row].item()
         what = "a zero or missing diagonal entry" if value == 0 else f"{value} on the diagonal"
         raise ValueError(f"A has {what} in row {row}; multigrid needs a positive definite A")

@@ -16,6 +16,7 @@ import numpy as np
 from mcprecond.backends import KernelSet, compile_inlined
 from mcprecond.backends.arguments import describe
 from mcprecond.backends.team.atomics import atomic_add
+from mcprecond.linalg.diagonal import sizes_of
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.built import BuiltMultigrid
 from mcprecond.multigrid.classical import ClassicalAMG
@@ -23,7 +24,7 @@ from mcprecond.multigrid.hierarchy import MOST_DENSE
 from mcprecond.multigrid.smoothed_aggregation import SmoothedAggregation
 from mcprecond.multigrid.spectrum import fall_of_residual
 from mcprecond.multigrid.splitting import STIFF, THETA, lanes_of
-from mcprecond.multigrid.strength import SHARE_OF_AVERAGE, sizes_of
+from mcprecond.multigrid.strength import SHARE_OF_AVERAGE
 from mcprecond.multigrid.units import SMALL_SUM
 from mcprecond.preconditioners.setup import admit
 from mcprecond.typing import Device, DeviceArray, HostArray, Matrix
@@ -148,7 +149,7 @@ def fitting_multigrid(
         reason = "B is given"
     elif block_size != 1:
         reason = f"block_size is {describe(block_size)}"
-    elif bool((matrix.diagonal().real > 0).all()):
+    elif matrix.extremes[0] > 0:
         if needs_no_levels(matrix):
             options["max_levels"] = 1
             reason = "the graph has hubs, and smoothing alone is expected to take few iterations"

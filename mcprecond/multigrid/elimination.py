@@ -15,43 +15,50 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_inlined
+from mcprecond.backends import KernelSet, compile_inlined, compile_loop
 from mcprecond.backends.hashing import mix
+from mcprecond.backends.team.atomics import atomic_add
 from mcprecond.linalg.diagonal import Diagonal
-from mcprecond.matrix import AdmittedMatrix
+from mcprecond.matrix import AdmittedMatrix, canonical_csr
 from mcprecond.multigrid.galerkin import Product
 from mcprecond.multigrid.hierarchy import Level
 from mcprecond.multigrid.interpolation import Interpolation
 from mcprecond.multigrid.patterns import matrix_of_blocks
 from mcprecond.multigrid.products import Arrays, Multiplication, Rows
 from mcprecond.multigrid.smoothers import Smoother
-from mcprecond.multigrid.splitting import COARSE, FINE, lanes_of
+from mcprecond.multigrid.splitting import lanes_of
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
 MOST_NEIGHBORS = 2
-CUDA_CONSTANTS = {"MOST_NEIGHBORS": MOST_NEIGHBORS, "COARSE": COARSE, "FINE": FINE}
+CUDA_CONSTANTS = {"MOST_NEIGHBORS": MOST_NEIGHBORS}
 #: Of the points of a level: if fewer would go, none does.
 LEAST_SHARE = 0.2
 
 
 class ExactPoints(Smoother):
-    """What a level with eliminated points has for a smoother: x = inv(D_F) b_F, which completes the correction."""
+    """What a level with eliminated points has for a smoother: x = inv(D_F) b_F, which completes the correction.
+
+    Parameters
+    ----------
+    P : ExactInterpolation
+        It is updated before.
+    dtype : dtype
+        Of the vectors.
+    """
 
     is_exact = True
     description = "exact elimination"
     nbytes: int
 
-    def __init__(self, A: AdmittedMatrix, is_fine: Any, dtype: Any) -> None:
-        self.shape, self.dtype, self._is_fine = A.shape, np.dtype(dtype), is_fine
-        self._dinv = A.backend.xp.zeros(A.shape[0], dtype)
+    def __init__(self, A: AdmittedMatrix, P: ExactInterpolation, dtype: Any) -> None:
+        self.shape, self.dtype, self._P = A.shape, np.dtype(dtype), P
+        self._dinv = P.dinv.astype(dtype)
         self.nbytes = self._dinv.nbytes
-        self.update(A)
         self._operator = Diagonal(self._dinv, A.backend, 0)
 
     def update(self, matrix: AdmittedMatrix) -> None:
-        xp = matrix.backend.xp
-        self._dinv[...] = xp.where(self._is_fine, 1 / matrix.diagonal(), 0)
+        self._dinv[...] = self._P.dinv
 
     def new_state(self, columns: int = 1) -> None:
         return None
@@ -73,48 +80,58 @@ class ExactInterpolation(Interpolation):
     Parameters
     ----------
     A : AdmittedMatrix
-        Canonical, with values and a diagonal.
-    is_fine : array of bool, shape (n,)
-        Whether each point is eliminated. No two of them are neighbors.
-    count : int
-        How many points are left.
+        Canonical, with values, a diagonal and a symmetric pattern.
+    states : array of int32, shape (n,)
+        -1 for each point that is eliminated, and 0 for others. No two of the former are neighbors. It becomes
+        `numbers`.
+    gone, entries : int
+        How many points are eliminated, and how many entries their rows have.
 
     Attributes
     ----------
+    numbers : array of int32, shape (n,)
+        The number of each point that is left; -1 for others.
+    points : array of int32, shape (count,)
+        The points that are left.
     R : sparse matrix
         Later values go into the same arrays.
+    dinv : array, shape (n,)
+        inv(D_F), and zeros in C.
     """
 
     b = k = 1
     empty = None
     longest_row = MOST_NEIGHBORS
 
-    def __init__(self, A: AdmittedMatrix, is_fine: Any, count: int) -> None:
-        backend, xp, n = A.backend, A.backend.xp, A.shape[0]
-        self.count = count
-        #: The number of each point that is left; -1 for others.
-        self.numbers = xp.where(is_fine, np.int32(-1), xp.cumsum(~is_fine, dtype=np.int32) - 1)
-        counts = xp.zeros((3, n + 1), np.int64)
-        pattern = A.indptr, A.indices, self.numbers
-        self._kernels(A).count_rows(n, *pattern, *(of_rows[1:] for of_rows in counts))
-        of_P, of_R, of_left = offsets = xp.cumsum(counts, axis=1)
-        in_P, in_R, in_left = (xp.empty(int(entries), np.int32) for entries in backend.to_host(offsets[:, -1]))
-        self.pattern, self.R_pattern = (of_P, in_P), (of_R[: count + 1], in_R)
-        self._kernels(A).list_rows(n, *pattern, *self.pattern, *self.R_pattern, of_left, in_left)
+    def __init__(self, A: AdmittedMatrix, states: Any, gone: int, entries: int) -> None:
+        backend, xp, n, offset = A.backend, A.backend.xp, A.shape[0], A.indptr.dtype
+        self.count = count = n - gone
+        self.numbers, self.points = states, xp.empty(count, np.int32)
+        pattern, run = (A.indptr, A.indices, self.numbers), self._kernels(A)
+        # Of the rows of P, those of R, and those of A that stay, one behind the other.
+        counts = xp.empty(n + 2 * count + 1, np.int64)
+        run.count_rows(n, count, *pattern, xp.cumsum(states, dtype=np.int32), self.points, counts)
+        offsets = xp.cumsum(counts)
+        # A row of P in F has the entries of that of A but for the diagonal one.
+        of_P = count + entries - gone
+        sizes = (n, of_P), (count, of_P), (count, A.indices.size - entries)
+        P, R, left = ((xp.empty(rows + 1, offset), xp.empty(size, np.int32)) for rows, size in sizes)
+        run.list_rows(n, count, *pattern, offsets, *P, *R, *left)
+        self.pattern = offsets[: n + 1], P[1]
+        self.csr = canonical_csr(xp.empty(of_P, A.dtype), P[1], P[0], (n, count), backend)
+        self.R = canonical_csr(xp.empty(of_P, A.dtype), R[1], R[0], (count, n), backend)
         #: The pattern of the rows of A in C, and their values.
-        self.rows_left = of_left[: count + 1].astype(A.indptr.dtype), in_left
-        self.left = xp.empty(len(in_left), A.dtype)
-        self.csr = matrix_of_blocks(self.pattern, 1, 1, count, A.dtype, backend)
-        self.R = matrix_of_blocks(self.R_pattern, 1, 1, n, A.dtype, backend)
+        self.rows_left, self.left = left, xp.empty(len(left[1]), A.dtype)
+        self.dinv = xp.empty(n, A.dtype)
         self.update(A)
 
     def _kernels(self, A: AdmittedMatrix) -> Any:
         return A.backend.kernels(KERNELS, OFFSET=A.indptr.dtype, VALUE=A.dtype, LANES=lanes_of(A))
 
     def update(self, A: AdmittedMatrix) -> None:
-        matrix, offsets = (A.indptr, A.indices, A.data, A.diagonal(), self.numbers), self.rows_left[0]
-        of_P, of_R = self.pattern[0], self.R_pattern[0]
-        self._kernels(A).fill_rows(A.shape[0], *matrix, of_P, self.csr.data, of_R, self.R.data, offsets, self.left)
+        matrix = A.indptr, A.indices, A.data, A.diagonal(), self.numbers
+        transfers = self.csr.indptr, self.csr.data, self.R.indptr, self.R.data
+        self._kernels(A).fill_rows(A.shape[0], *matrix, *transfers, self.rows_left[0], self.left, self.dinv)
 
 
 class SchurComplement(Product):
@@ -127,7 +144,7 @@ class SchurComplement(Product):
         self.product = Multiplication(*self._factors(), 1, 1, P.count, backend, A.max_degree + 1)
         self.pattern, values = self.product.in_order(1)
         coarse = matrix_of_blocks(self.pattern, 1, 1, P.count, A.dtype, backend, values)
-        self.longest_row = A.max_degree + 1
+        self.longest_row = A.max_degree + 1  # R has no more entries in a row than A
         self.coarse = AdmittedMatrix.computed(coarse, backend, self.product.longest, is_symmetric=A.is_symmetric)
 
     def _factors(self) -> tuple[Arrays, Rows]:
@@ -140,28 +157,40 @@ class SchurComplement(Product):
 
 def eliminate(level: Level, A: AdmittedMatrix) -> Any:
     """Eliminate points of a canonical matrix with a diagonal, if that pays: A -> F -> P -> pattern of the Schur
-    complement. Return whether each point is left, or None if all are.
+    complement. Return the points that are left, or None if all are.
+
+    If the pattern is not symmetric, all are: two points of F could be neighbors by an entry on one side only.
     """
-    n = A.shape[0]
-    states = A.backend.xp.empty(n, np.int32)
+    if not A.is_symmetric:
+        return None
+    n, xp = A.shape[0], A.backend.xp
+    states, report = xp.empty(n, np.int32), xp.zeros(2, np.int64)
     run = A.backend.kernels(KERNELS, OFFSET=A.indptr.dtype, VALUE=A.dtype, LANES=1)
-    run.find_chains(n, A.indptr, A.indices, A.degrees, states)
-    is_fine = states == FINE
-    gone = int(is_fine.sum())
+    run.find_chains(n, A.indptr, A.indices, A.degrees, states, report)
+    gone, entries = (int(number) for number in A.backend.to_host(report))
     if not LEAST_SHARE * n <= gone < n:
         return None
-    P = ExactInterpolation(A, is_fine, n - gone)
+    P = ExactInterpolation(A, states, gone, entries)
     level.interpolation, level.galerkin = P, SchurComplement(A, P)
-    level.smoother = ExactPoints(A, is_fine, level.dtype)
-    return ~is_fine
+    level.smoother = ExactPoints(A, P, level.dtype)
+    return P.points
 
 
 # On the CPU.
 
 
-@KERNELS.per_item
-def find_chains(first, end, indptr, indices, degrees, states):
-    """Whether each point is eliminated (FINE) or left (COARSE)."""
+@KERNELS.strided
+def find_chains(n, indptr, indices, degrees, states, report):
+    """The state of each point, -1 if it is eliminated and 0 if it is left; count those that are eliminated, and the
+    entries of their rows.
+    """
+    find_states(0, n, indptr, indices, degrees, states, report)
+
+
+@compile_loop
+def find_states(first, end, indptr, indices, degrees, states, report):
+    """The points of `find_chains`."""
+    gone = entries = 0
     for i in range(first, end):
         goes = degrees[i] <= MOST_NEIGHBORS
         if goes:
@@ -171,7 +200,11 @@ def find_chains(first, end, indptr, indices, degrees, states):
                 if j != i and degrees[j] <= MOST_NEIGHBORS:
                     theirs = mix(j, 0)
                     goes &= degrees[i] < degrees[j] or (degrees[i] == degrees[j] and mine < theirs)
-        states[i] = FINE if goes else COARSE
+        states[i] = -1 if goes else 0
+        if goes:
+            gone, entries = gone + 1, entries + np.int64(indptr[i + 1]) - np.int64(indptr[i])
+    atomic_add(report, 0, np.int64(gone))
+    atomic_add(report, 1, np.int64(entries))
 
 
 @compile_inlined
@@ -181,31 +214,60 @@ def is_in_transfer(i, j, numbers):
 
 
 @KERNELS.per_item
-def count_rows(first, end, indptr, indices, numbers, P_counts, R_counts, left_counts):
-    """Count the entries of the rows of P and R, and of the rows of A that stay."""
+def count_rows(first, end, left, indptr, indices, numbers, gone, points, counts):
+    """Number the points that are left, in the place of their states, and count the entries of the rows of P and R, and
+    of the rows of A that stay. `gone` is minus the number of points that are eliminated up to each one.
+
+    Of others, only the sign of a state or number is read, which stays.
+    """
+    n = len(numbers)
     for i in range(first, end):
         count = 0
         for k in range(indptr[i], indptr[i + 1]):
             count += is_in_transfer(i, indices[k], numbers)
+        if i == 0:
+            counts[0] = 0
         if numbers[i] < 0:
-            P_counts[i] = count
+            counts[i + 1] = count
         else:
-            P_counts[i], R_counts[numbers[i]], left_counts[numbers[i]] = 1, count, indptr[i + 1] - indptr[i]
+            number = i + gone[i]
+            numbers[i], points[number], counts[i + 1] = number, i, 1
+            counts[n + 1 + number], counts[n + left + 1 + number] = count, indptr[i + 1] - indptr[i]
 
 
 @KERNELS.per_item
 def list_rows(
-    first, end, indptr, indices, numbers, P_indptr, P_columns, R_indptr, R_columns, left_indptr, left_columns
+    first,
+    end,
+    left,
+    indptr,
+    indices,
+    numbers,
+    offsets,
+    P_indptr,
+    P_columns,
+    R_indptr,
+    R_columns,
+    left_indptr,
+    left_columns,
 ):
-    """List the columns of these entries."""
+    """List the columns of these entries, and the row offsets."""
+    n = len(numbers)
     for i in range(first, end):
-        number, place = numbers[i], P_indptr[i]
+        number, place = numbers[i], offsets[i]
+        P_indptr[i + 1] = offsets[i + 1]
+        if i == 0:
+            P_indptr[0] = R_indptr[0] = left_indptr[0] = 0
+        begin = np.int64(0)
         if number >= 0:
-            P_columns[place], place = number, R_indptr[number]
+            P_columns[place], place = number, offsets[n + number] - offsets[n]
+            R_indptr[number + 1] = offsets[n + number + 1] - offsets[n]
+            begin = offsets[n + left + number] - offsets[n + left]
+            left_indptr[number + 1] = offsets[n + left + number + 1] - offsets[n + left]
         for k in range(indptr[i], indptr[i + 1]):
             j = np.uint32(indices[k])
             if number >= 0:
-                left_columns[left_indptr[number] + (k - indptr[i])] = j
+                left_columns[begin + (k - indptr[i])] = j
             if is_in_transfer(i, j, numbers):
                 if number < 0:
                     P_columns[place] = numbers[j]
@@ -215,11 +277,14 @@ def list_rows(
 
 
 @KERNELS.per_item
-def fill_rows(first, end, indptr, indices, values, diagonal, numbers, P_indptr, P, R_indptr, R, left_indptr, left):
-    """Compute the values of these entries."""
+def fill_rows(
+    first, end, indptr, indices, values, diagonal, numbers, P_indptr, P, R_indptr, R, left_indptr, left, dinv
+):
+    """Compute the values of these entries, and the inverse diagonal of the points that are eliminated."""
     one = P.dtype.type(1)
     for i in range(first, end):
         number, place = numbers[i], P_indptr[i]
+        dinv[i] = one / diagonal[i] if number < 0 else P.dtype.type(0)
         if number >= 0:
             P[place], place = one, R_indptr[number]
         for k in range(indptr[i], indptr[i + 1]):

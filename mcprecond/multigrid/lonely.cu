@@ -3,7 +3,7 @@
 #include "multigrid/team_sum.cuh"
 
 extern "C" __global__ void find_lonely(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                       const int* labels, int* is_lonely) {
+                                       const int* labels, int* is_lonely, int* any_lonely) {
     long long i = thread_id() / LANES;
     if (i >= n) return;
     double total = 0, diagonal = 0;
@@ -13,8 +13,9 @@ extern "C" __global__ void find_lonely(long long n, const OFFSET* indptr, const 
         if (indices[k] == i) diagonal = a;
     }
     total = team_sum(total), diagonal = team_sum(diagonal);
-    if (team_lane() == 0)
-        is_lonely[i] = labels[i] < 0 && indptr[i + 1] - indptr[i] > 1 && total < SMALL_SUM * diagonal;
+    if (team_lane() > 0) return;
+    is_lonely[i] = labels[i] < 0 && indptr[i + 1] - indptr[i] > 1 && total < SMALL_SUM * diagonal;
+    if (is_lonely[i]) *any_lonely = 1;
 }
 
 extern "C" __global__ void join_largest(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,

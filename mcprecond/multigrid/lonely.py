@@ -39,8 +39,9 @@ def join_lonely(A: AdmittedMatrix, C: Connections, labels: Any) -> tuple[Any, Co
     backend, xp, n = A.backend, A.backend.xp, A.shape[0]
     run = backend.kernels(KERNELS, OFFSET=A.indptr.dtype, VALUE=A.dtype, LANES=lanes_of(A))
     arrays, is_lonely = (A.indptr, A.indices, A.data), xp.empty(n, np.int32)
-    run.find_lonely(n, *arrays, labels, is_lonely)
-    if not bool(is_lonely.any()):
+    any_lonely = xp.zeros(1, np.int32)
+    run.find_lonely(n, *arrays, labels, is_lonely, any_lonely)
+    if not int(any_lonely[0]):
         return labels, C
     for _ in range(ROUNDS):
         before, labels = labels, xp.empty_like(labels)
@@ -58,8 +59,10 @@ def join_lonely(A: AdmittedMatrix, C: Connections, labels: Any) -> tuple[Any, Co
 
 
 @KERNELS.per_item
-def find_lonely(first, end, indptr, indices, values, labels, is_lonely):
-    """Whether each point is lonely: in no aggregate, with neighbors, and with a row that sums to about zero."""
+def find_lonely(first, end, indptr, indices, values, labels, is_lonely, any_lonely):
+    """Whether each point, and any of them, is lonely: in no aggregate, with neighbors, and with a row that sums to
+    about zero.
+    """
     for i in range(first, end):
         is_lonely[i] = 0
         if labels[i] < 0:
@@ -69,6 +72,8 @@ def find_lonely(first, end, indptr, indices, values, labels, is_lonely):
                 if indices[k] == i:
                     diagonal = values[k].real
             is_lonely[i] = indptr[i + 1] - indptr[i] > 1 and total < SMALL_SUM * diagonal
+            if is_lonely[i]:
+                any_lonely[0] = 1
 
 
 @KERNELS.per_item

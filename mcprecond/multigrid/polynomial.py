@@ -38,14 +38,16 @@ class Polynomial(Smoother):
         self.shape, self.degree, self._backend = matrix.shape, degree, matrix.backend
         self.A = product_with(matrix, dtype=dtype, copies=not matrix.is_ours)
         self.dtype = self.A.dtype
-        self.dinv = self._backend.xp.empty(self.shape[0], self.dtype)
+        self.dinv = self._weights(matrix)
         self.coefficients = coefficients(degree)
         self._run = matrix.backend.kernels(KERNELS, **self.A.macros, **self.A.own_macros)
-        self.update(matrix)
+
+    def _weights(self, matrix: AdmittedMatrix) -> Any:
+        return jacobi_weights(matrix, matrix.indptr, matrix.data).astype(self.dtype, copy=False)
 
     def update(self, matrix: AdmittedMatrix) -> None:
         self.A.replace(matrix.csr)
-        self.dinv[...] = jacobi_weights(matrix, matrix.indptr, matrix.data)
+        self.dinv[...] = self._weights(matrix)
 
     @property
     def description(self) -> str:

@@ -23,7 +23,6 @@ from mcprecond.multigrid.hierarchy import MOST_DENSE, Level, naming_level
 from mcprecond.multigrid.interpolation import Interpolation, SmoothedInterpolation
 from mcprecond.multigrid.lonely import join_lonely
 from mcprecond.multigrid.named_smoothers import is_polynomial, new_smoother
-from mcprecond.multigrid.patterns import longest_rows
 from mcprecond.multigrid.spectrum import with_largest_eigenvalue
 from mcprecond.multigrid.splitting import classical_strength, split
 from mcprecond.multigrid.stiff_rows import points_near
@@ -151,22 +150,22 @@ class Aggregation:
     budget: Budget = field(default_factory=Budget)
 
     def __call__(self, level: Level, A: AdmittedMatrix, number: int) -> None:
-        if self.block_size == self.B.shape[1] == 1 and (left := eliminate(level, A)) is not None:
+        if self.block_size == self.B.shape[1] == 1 and (points := eliminate(level, A)) is not None:
             self.budget.add(A, level.interpolation)
-            self.B = self.B[left]
+            self.B = self.B[points]
             return
         nodes, k = nodes_of(A, self.block_size), self.B.shape[1]
         theta = None if self.theta is None else self.theta * FALL**number
         for limit in (theta, 0.0):  # where strong neighbors are few, all of them count
             C = STRENGTHS[self.strength](A, nodes, limit)
-            labels, count = aggregates(C.graph)
+            labels, count, any_alone = aggregates(C.graph)
             if count * k <= MOST_KEPT * A.shape[0]:
                 break
         else:
             return
         if count == 0:
             return
-        if nodes is A:
+        if nodes is A and any_alone:
             labels, C = join_lonely(A, C, labels)
         T = fit_tentative(labels, count, self.B, self.block_size, A.backend)
         self.budget.add(nodes)
@@ -222,8 +221,9 @@ def coarse_matrix(level: Level, A: AdmittedMatrix, number: int, narrowest: Any) 
         If A_c has a negative diagonal entry. Then A is not positive definite.
     """
     assert level.galerkin is not None
-    refuse_indefinite(level.galerkin.coarse, level.galerkin.R, A.diagonal().real, number, narrowest)
-    return level.galerkin.coarse
+    coarse = level.galerkin.coarse.renewed()
+    refuse_indefinite(coarse, level.galerkin.R, A, number, narrowest)
+    return coarse
 
 
 def update_levels(levels: list[Level], coarse: Dense | None, first: AdmittedMatrix, narrowest: Any) -> None:
@@ -232,15 +232,15 @@ def update_levels(levels: list[Level], coarse: Dense | None, first: AdmittedMatr
     """
     A = first
     for number, level in enumerate(levels):
-        if isinstance(level.smoother, ExactPoints):
-            level.smoother.update(A)
-        elif level.smoother is not None:
+        if level.smoother is not None and not level.smoother.is_exact:
             A = with_largest_eigenvalue(A, level.block_size)
             values = narrow_matrix(A, level.stored, number, NOT_DEFINITE)
             with naming_level(number):
                 level.smoother.update(values)
         if level.interpolation is not None:
             level.interpolation.update(A)
+            if isinstance(level.smoother, ExactPoints):
+                level.smoother.update(A)
             assert level.galerkin is not None
             level.galerkin.update(A)
             A = coarse_matrix(level, A, number + 1, narrowest)
@@ -253,7 +253,7 @@ def update_candidates(levels: list[Level], B: Any, block_size: int, backend: Bac
     """Take other candidates, as those of A in another scaling; the values of P follow by `update_levels`."""
     for level in levels:
         if isinstance(level.interpolation, ExactInterpolation):
-            B = B[level.interpolation.numbers >= 0]
+            B = B[level.interpolation.points]
         elif isinstance(level.interpolation, SmoothedInterpolation) and level.T is not None:
             level.T = fit_tentative(level.T.labels, level.T.count, B, block_size, backend)
             level.interpolation.take(level.T, B)
@@ -264,9 +264,7 @@ def nodes_of(A: AdmittedMatrix, block_size: int) -> AdmittedMatrix:
     """Return A with the pattern of its nodes; A itself where a node has one unknown."""
     if block_size == 1:
         return A
-    pattern = node_pattern(A, block_size)
-    longest = longest_rows(A.backend, pattern.indptr)[0]
-    return AdmittedMatrix.computed(pattern, A.backend, longest, is_symmetric=A.is_symmetric)
+    return AdmittedMatrix.computed(node_pattern(A, block_size), A.backend, is_symmetric=A.is_symmetric)
 
 
 def sizes_without_couplings(first: AdmittedMatrix, levels: list[Level]) -> Any:

@@ -10,7 +10,6 @@ Journal of Research of the National Bureau of Standards 45, 1950.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -40,7 +39,7 @@ def with_largest_eigenvalue(A: AdmittedMatrix, block_size: int) -> AdmittedMatri
     """Return A with a safe estimate of the largest eigenvalue of D^-1 A if its nodes have several unknowns."""
     if block_size == 1 or A.spectral_radius is not None:
         return A
-    return replace(A, spectral_radius=SAFETY * largest_ritz_value(A))
+    return A.with_spectral_radius(SAFETY * largest_ritz_value(A))
 
 
 def jacobi_weights(A: AdmittedMatrix, indptr: Any, values: Any) -> Any:

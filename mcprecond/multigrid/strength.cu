@@ -36,12 +36,6 @@ __device__ __forceinline__ int visit_strong(long long i, const OFFSET* indptr, c
     return count;
 }
 
-extern "C" __global__ void find_sizes(long long n, const VALUE* diagonal, const int* degrees, long long per_neighbor,
-                                      double* sizes) {
-    long long i = thread_id() / LANES;
-    if (i < n && team_lane() == 0) sizes[i] = sqrt((double)fabs(diagonal[i]) / (per_neighbor ? max(degrees[i], 1) : 1));
-}
-
 // Spread the positive entry at place e of row i over the common neighbors of i and of the entry's column. The threads of
 // a team share the neighbors of i.
 __device__ __forceinline__ void spread_positive(long long i, OFFSET e, const OFFSET* indptr, const int* indices,
@@ -84,7 +78,9 @@ extern "C" __global__ void count_strong(long long n, const OFFSET* indptr, const
     long long i = thread_id() / LANES;
     if (i >= n) return;
     int count = visit_strong(i, indptr, indices, values, strengths, sizes, theta, [](int, OFFSET) {});
-    if (team_lane() == 0) counts[i] = count;
+    if (team_lane() > 0) return;
+    if (i == 0) counts[0] = 0;
+    counts[i + 1] = count;
 }
 
 extern "C" __global__ void list_strong(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,

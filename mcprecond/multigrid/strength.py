@@ -13,6 +13,7 @@ from mcprecond.backends.sorting import lower_bound
 from mcprecond.backends.team.atomics import atomic_min
 from mcprecond.coloring.graph import Graph
 from mcprecond.linalg.csr import lanes_for
+from mcprecond.linalg.diagonal import sizes_of
 from mcprecond.matrix import AdmittedMatrix, canonical_csr, place_of
 from mcprecond.multigrid.patterns import PARTS
 from mcprecond.typing import StrengthName
@@ -86,7 +87,7 @@ def symmetric_strength(
     backend, n = nodes.backend, nodes.shape[0]
     xp, offset = backend.xp, nodes.indptr.dtype
     norms = matrix if nodes is matrix else norms_of_blocks(matrix, nodes)
-    run, counts = kernels_for(norms), xp.zeros(n + 1, offset)
+    run, counts = kernels_for(norms), xp.empty(n + 1, offset)
     sizes = sizes_of(norms, per_neighbor=theta is None)
     # Entries at the limit are strong, however they are rounded.
     least = (SHARE_OF_AVERAGE if theta is None else theta) * (1 - 8 * float(np.finfo(matrix.dtype).eps))
@@ -95,9 +96,9 @@ def symmetric_strength(
     values = norms.indptr, norms.indices, norms.data
     run.find_strengths(n, *values, sizes, least, int(is_signed), int(is_signed and spreads), strengths)
     arrays = *values, strengths, sizes, least
-    run.count_strong(n, *arrays, counts[1:])
+    run.count_strong(n, *arrays, counts)
     indptr = xp.cumsum(counts, dtype=offset)
-    entries = int(indptr[-1])
+    entries = int(indptr[-1]) if n else 0
     if entries == norms.indices.size:
         return Connections(Graph.of(nodes), nodes.indptr, nodes.indices)
     indices = xp.empty(entries, np.int32)
@@ -128,13 +129,6 @@ def kernels_for(matrix: AdmittedMatrix) -> Any:
     """The kernels for a matrix, whose rows teams share."""
     lanes = lanes_for(2 * matrix.indices.size / max(matrix.shape[0], 1))
     return matrix.backend.kernels(KERNELS, OFFSET=matrix.indptr.dtype, VALUE=matrix.dtype, LANES=lanes)
-
-
-def sizes_of(matrix: AdmittedMatrix, *, per_neighbor: bool = False) -> Any:
-    """The square roots of the diagonal's magnitudes, in double precision, or of those over the numbers of neighbors."""
-    sizes = matrix.backend.xp.empty(matrix.shape[0])
-    kernels_for(matrix).find_sizes(len(sizes), matrix.diagonal(), matrix.degrees, int(per_neighbor), sizes)
-    return sizes
 
 
 def refuse_unsymmetric(matrix: AdmittedMatrix) -> None:
@@ -240,19 +234,13 @@ def put_strong(i, indptr, indices, values, strengths, sizes, theta, found, begin
 
 
 @KERNELS.per_item
-def find_sizes(first, end, diagonal, degrees, per_neighbor, sizes):
-    """sqrt |a_ii|, or sqrt(|a_ii| / m_i) with the number m_i of neighbors."""
-    for i in range(first, end):
-        neighbors = max(degrees[i], 1) if per_neighbor else 1
-        sizes[i] = np.sqrt(np.float64(abs(diagonal[i])) / neighbors)
-
-
-@KERNELS.per_item
 def count_strong(first, end, indptr, indices, values, strengths, sizes, theta, counts):
-    """How many strong entries each row has, with that of the diagonal."""
+    """How many strong entries each row has, with that of the diagonal; behind a 0."""
     nothing = np.empty(0, np.int32)
     for i in range(first, end):
-        counts[i] = put_strong(i, indptr, indices, values, strengths, sizes, theta, nothing, 0, 0)
+        if i == 0:
+            counts[0] = 0
+        counts[i + 1] = put_strong(i, indptr, indices, values, strengths, sizes, theta, nothing, 0, 0)
 
 
 @KERNELS.per_item

@@ -57,8 +57,9 @@ class Tentative:
 
 
 def pattern_of(labels: Any, count: int, xp: Any) -> Pattern:
-    """The pattern with a column for each node: its label, or `count` where that is negative."""
-    return xp.arange(len(labels) + 1, dtype=np.int64), xp.where(labels >= 0, labels, np.int32(count))
+    """The pattern with a column for each node: its label, or `count` where that is -1."""
+    columns = xp.minimum(labels.view(np.uint32), np.uint32(count)).view(np.int32)  # -1 is the largest unsigned number
+    return xp.arange(len(labels) + 1, dtype=np.int64), columns
 
 
 def fit_tentative(labels: Any, count: int, B: Any, block_size: int, backend: Backend) -> Tentative:

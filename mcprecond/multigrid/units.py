@@ -11,6 +11,7 @@ import numpy as np
 
 from mcprecond.backends import NUMBERS, Backend, KernelSet
 from mcprecond.backends.inputs import first_place
+from mcprecond.backends.team.atomics import atomic_add
 from mcprecond.linalg.csr import Csr, product_with
 from mcprecond.matrix import AdmittedMatrix, canonical_csr, place_of, rows_of
 from mcprecond.multigrid.galerkin import diagonal_places
@@ -45,19 +46,16 @@ def scales_of(matrix: AdmittedMatrix, narrowest: Any) -> Any:
     None where the diagonal is so far from overflow and underflow in the narrowest dtype of a hierarchy that products
     and sums are, too.
     """
-    xp, diagonal = matrix.backend.xp, matrix.diagonal().real
-    if not len(diagonal):
-        return None
-    least, most = (math.frexp(float(extreme))[1] for extreme in (diagonal.min(), diagonal.max()))
+    xp, (least, most) = matrix.backend.xp, (math.frexp(extreme)[1] for extreme in matrix.extremes)
     near = np.finfo(narrowest).maxexp // 3
     if -near <= least and most <= near:
         return None
-    return xp.ldexp(1.0, -(xp.frexp(diagonal.astype(np.float64))[1] // 2))
+    return xp.ldexp(1.0, -(xp.frexp(matrix.diagonal().real.astype(np.float64))[1] // 2))
 
 
 def inverse_roots(matrix: AdmittedMatrix) -> Any:
     """1 / sqrt(a_ii), in double precision."""
-    return 1 / matrix.backend.xp.sqrt(matrix.diagonal().real.astype(np.float64))
+    return 1 / matrix.backend.xp.sqrt(matrix.diagonal().real.astype(np.float64, copy=False))
 
 
 def relaxed_roots(matrix: AdmittedMatrix) -> Any:
@@ -84,28 +82,31 @@ def find_units(matrix: AdmittedMatrix) -> tuple[Units | None, Any]:
     of ones. Where constants are in the near-null space, the latter is about zero. If neither is about zero in most
     rows, `relaxed_roots` is tried.
     """
-    diagonal, xp = matrix.diagonal().real.astype(np.float64), matrix.backend.xp
-    if not len(diagonal) or bool(diagonal.max() <= MOST_EVEN * diagonal.min()):
+    least, largest = (float(extreme) for extreme in matrix.extremes)
+    if largest <= MOST_EVEN * least:
         return None, None
-    A = product_with(matrix)
+    A, backend, xp, n = product_with(matrix), matrix.backend, matrix.backend.xp, matrix.shape[0]
+    run = backend.kernels(KERNELS, VALUE=matrix.dtype, STORED=matrix.dtype)
 
-    def share(x: Any) -> float:
-        """Return the share of rows in which A x is about zero."""
-        with np.errstate(all="ignore"):
-            rest = abs(A.times(x.astype(matrix.dtype))) <= SMALL_SUM * diagonal * x
-        return int(rest.sum()) / len(rest)
+    def shares(*vectors: Any) -> list[float]:
+        """Return, for each vector x, the share of rows in which A x is about zero."""
+        counts = xp.zeros(len(vectors), np.int64)
+        for k, x in enumerate(vectors):
+            product = A.times(x.astype(matrix.dtype, copy=False))
+            run.count_small(n, product, matrix.diagonal(), x, SMALL_SUM, counts[k : k + 1])
+        return [int(count) / n for count in backend.to_host(counts)]
 
     roots = inverse_roots(matrix)
-    of_ones, of_roots = share(xp.ones_like(roots)), share(roots / roots.max())
-    if max(of_ones, of_roots) < FEW_ROWS and share(relaxed := relaxed_roots(matrix)) > MOST_ROWS:
+    of_ones, of_roots = shares(xp.ones_like(roots), roots / roots.max())
+    if max(of_ones, of_roots) < FEW_ROWS and shares(relaxed := relaxed_roots(matrix))[0] > MOST_ROWS:
         return relaxed_roots, relaxed
     return (inverse_roots, roots) if of_roots > of_ones else (None, None)
 
 
 def has_contrasts(matrix: AdmittedMatrix) -> bool:
     """Whether entries of a positive diagonal differ so much that levels should have the dtype of A."""
-    diagonal = matrix.diagonal().real
-    return len(diagonal) > 0 and bool(diagonal.max() / MOST_CONTRAST > diagonal.min())
+    least, largest = matrix.extremes
+    return bool(largest / MOST_CONTRAST > least)
 
 
 def scale_matrix(matrix: AdmittedMatrix, scales: Any) -> AdmittedMatrix:
@@ -163,25 +164,35 @@ def without_couplings(R: Any, diagonal: Any, backend: Backend) -> Any:
     return Csr(canonical_csr(abs(R.data) ** 2, R.indices, R.indptr, R.shape, backend), backend).times(diagonal)
 
 
-def refuse_indefinite(coarse: AdmittedMatrix, R: Any, diagonal: Any, level: int, narrowest: Any) -> None:
-    """Raise ValueError if a coarse matrix R A P has a negative diagonal entry; `diagonal` is that of A.
+def refuse_indefinite(coarse: AdmittedMatrix, R: Any, A: AdmittedMatrix, level: int, narrowest: Any) -> None:
+    """Raise ValueError if a coarse matrix R A P has a negative diagonal entry.
 
     Where the sum that makes an entry cancels to rounding, as where A is singular, the coarse unknown stands for a
     vector of the null space. Its entry becomes that of a row without couplings, so that there is hardly a correction.
     The same happens where the narrowest dtype of the hierarchy has no room for it.
     """
-    xp, pivots = coarse.backend.xp, coarse.diagonal().real
     rounding, least = CANCELED * float(np.finfo(coarse.dtype).eps), ROOM * float(np.finfo(narrowest).tiny)
-    if not len(pivots) or bool(pivots.min() > xp.maximum(rounding * diagonal.max(), least)):
+    if coarse.extremes[0] > max(rounding * A.extremes[1], least):
         return
-    uncoupled = without_couplings(R, diagonal, coarse.backend)
+    xp, pivots = coarse.backend.xp, coarse.diagonal().real
+    uncoupled = without_couplings(R, A.diagonal().real, coarse.backend)
     row = first_place(~(pivots >= -rounding * uncoupled), xp)
     if row is not None:
         raise ValueError(
             f"the matrix of level {level} has {pivots[row].item():.3g} on the diagonal in row {row}, {NOT_DEFINITE}"
         )
     vanished = xp.flatnonzero((pivots <= rounding * uncoupled) | (pivots < least))
-    coarse.data[diagonal_places(coarse.csr, vanished, xp)] = xp.maximum(uncoupled, least)[vanished]
+    filled = xp.maximum(uncoupled, least)[vanished]
+    coarse.data[diagonal_places(coarse.csr, vanished, xp)] = coarse.diagonal()[vanished] = filled
+
+
+@KERNELS.per_item(grain=NUMBERS)
+def count_small(first, end, product, diagonal, x, share, count):
+    """Count the rows of a product A x that are at most a share of a_ii x_i."""
+    small = 0
+    for i in range(first, end):
+        small += abs(product[i]) <= share * np.float64(diagonal[i].real) * x[i]
+    atomic_add(count, 0, np.int64(small))
 
 
 @KERNELS.per_item(grain=NUMBERS)

@@ -188,10 +188,8 @@ class Decision:
 
 def inverse_diagonal(matrix: AdmittedMatrix) -> Diagonal | None:
     """Jacobi's preconditioner; None where the diagonal is not positive, or is nearly constant."""
-    diagonal = matrix.canonical().diagonal().real
-    if not diagonal.size:
-        return None
-    least, largest = float(diagonal.min()), float(diagonal.max())
+    canonical = matrix.canonical()
+    least, largest = (float(extreme) for extreme in canonical.extremes)
     if least <= 0 or largest - least <= ALIKE * largest:
         return None
-    return Diagonal((1 / diagonal).astype(matrix.dtype), matrix.backend)
+    return Diagonal((1 / canonical.diagonal().real).astype(matrix.dtype), matrix.backend)

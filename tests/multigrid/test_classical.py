@@ -229,6 +229,17 @@ def test_trees_and_chains_are_solved_exactly(build, make, to_device, backend):
     np.testing.assert_allclose(columns[:, 1], 2 * x, rtol=1e-12, atol=1e-12 * abs(x).max())
 
 
+@pytest.mark.parametrize("build", [SmoothedAggregation, ClassicalAMG])
+def test_no_points_are_eliminated_where_the_pattern_is_not_symmetric(build, to_device):
+    """Entries of rounding on one side make neighbors of points that do not see each other."""
+    A, rng = tree(3000), np.random.default_rng(3)
+    first, second = rng.integers(0, 3000, (2, 100))
+    A = to_device(sp.csr_matrix(A + sp.coo_array((np.full(100, 1e-13), (first, second)), shape=A.shape)))
+    M, b = build(A), to_device(np.ones(3000))
+    assert not M.levels[0].smoother.is_exact
+    assert pcg(A, b, M=M, rtol=1e-8).iterations < 40
+
+
 def chain(n: int) -> sp.sparray:
     return sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(n, n))
 
