@@ -152,7 +152,7 @@ class SchurComplement(Product):
         return (*self.P.rows_left, self.P.left), Rows.of(self.P.pattern, self.P.csr.data)
 
     def update(self, A: AdmittedMatrix) -> None:
-        self.product.compute_into(*self._factors(), self.pattern, 1, self.coarse.data)
+        self.product.compute_into(*self._factors(), Rows.of(self.pattern, self.coarse.data), 1)
 
 
 def eliminate(level: Level, A: AdmittedMatrix) -> Any:

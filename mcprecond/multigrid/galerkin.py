@@ -85,7 +85,7 @@ class Galerkin(Product):
     def update(self, A: AdmittedMatrix) -> None:
         self._update_adjoint(A)
         AP = self.P.AP.compute((A.indptr, A.indices, A.data), Rows.of(self.P.pattern, self.P.csr.data))
-        self.product.compute_into(self._arrays_of_R(), AP, self.pattern, self.P.k, self.coarse.data)
+        self.product.compute_into(self._arrays_of_R(), AP, Rows.of(self.pattern, self.coarse.data), self.P.k)
         self._fill_empty(A)
 
 

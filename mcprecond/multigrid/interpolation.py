@@ -32,13 +32,11 @@ from mcprecond.multigrid.main_aggregates import main_aggregates
 from mcprecond.multigrid.patterns import (
     PARTS,
     Pattern,
-    begin_of,
     least_entries,
     matrix_of_blocks,
     product_pattern,
-    take_row,
 )
-from mcprecond.multigrid.products import Multiplication, Rows
+from mcprecond.multigrid.products import Multiplication, Rows, place_of, take_row
 from mcprecond.multigrid.spectrum import jacobi_weights
 from mcprecond.multigrid.strength import Connections
 from mcprecond.multigrid.tentative import Tentative
@@ -239,4 +237,4 @@ def smooth_rows(
                         if moves:
                             sums[own * k + c] += moved[c]
                             moved[c] = 0
-                take_row(v, begin_of(v, r, b, k, P_indptr), k, P_indptr, columns, sums, P)
+                take_row(begin, stop, place_of(i, v, b, k, begin, stop), k, columns, sums, P)

@@ -270,21 +270,7 @@ def list_blocks(first, end, rows, columns, indptr, blocks, result_indptr, result
                 result[begin + t * columns + c] = blocks[before + t] * columns + c
 
 
-# Sums of a part's rows stand in an array with a place for every column, which is zero again after each row.
-
-
 @compile_inlined
 def begin_of(v, r, rows, columns, indptr):
     """Where row r of node v begins in a matrix of blocks."""
     return (indptr[v] * rows + r * (indptr[v + np.uint32(1)] - indptr[v])) * columns
-
-
-@compile_inlined
-def take_row(v, begin, k, indptr, columns, sums, values):
-    """Move the sums of a row of node v to where it begins."""
-    for t in range(indptr[v], indptr[v + 1]):
-        place = np.uint32(columns[t]) * k
-        for c in range(k):
-            values[np.uint64(begin + c)] = sums[np.uint64(place + c)]
-            sums[np.uint64(place + c)] = 0
-        begin += k

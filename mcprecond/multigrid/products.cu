@@ -44,6 +44,7 @@ __device__ __forceinline__ void sync_together() {
 #ifdef WIDE
 // The sums of a row in memory, a number for each column, and a bit for each that is there. Both are zero before and
 // afterwards.
+template <bool IS_KNOWN>
 struct Sums {
     VALUE* numbers;
     uint32* marks;
@@ -55,11 +56,11 @@ struct Sums {
     }
     __device__ __forceinline__ bool fits() const { return true; }
 
-    // Add a row, whose first LANES numbers are loaded already.
-    __device__ void add(const Multiple& row, int length, VALUE number, const Rows& from) {
+    // Add a row. The first column of each thread, and the first LANES numbers, are loaded already.
+    __device__ void add(const Multiple& row, int length, int column, VALUE number, const Rows& from) {
         for (int q = team_lane(); q < length * WIDTH; q += LANES) {
-            int t = q / WIDTH, column = from.columns[row.list + t];
-            if (q >= LANES) number = from.numbers[row.begin() + q];
+            int t = q / WIDTH;
+            if (q >= LANES) column = from.columns[row.list + t], number = from.numbers[row.begin() + q];
             of(column)[q - t * WIDTH] += row.factor * number;
             if (q == t * WIDTH) atomicOr(&marks[column / 32], 1u << column % 32);
         }
@@ -102,8 +103,9 @@ struct Sums {
             for (int c = 0; c < WIDTH; ++c) result[(long long)place * WIDTH + c] = of(column)[c];
         });
     }
-    __device__ void take_sorted(int length, const int* columns, VALUE* result) {
-        for (long long q = threadIdx.x; q < (long long)length * WIDTH; q += BLOCK)
+    __device__ __forceinline__ void start(int, const int*) const {}
+    __device__ void take(int count, const int* columns, VALUE* result) {
+        for (long long q = threadIdx.x; q < (long long)count * WIDTH; q += BLOCK)
             result[q] = of(columns[q / WIDTH])[q % WIDTH];
     }
     __device__ void clear() {
@@ -128,7 +130,9 @@ struct Sums {
 #define MOST_COLUMNS (PLACES / WIDTH < TABLE - LANES ? PLACES / WIDTH : TABLE - LANES)
 #endif
 
-// The sums of a row in shared memory, by a hash table of the columns. All is empty or zero before and afterwards.
+// The sums of a row in shared memory, by a hash table of the columns, which are known before or found while they are
+// added. All is empty or zero before and afterwards.
+template <bool IS_KNOWN>
 struct Sums {
     int *keys, *length;
     unsigned short *order, *slots;  // where the columns are in the table, as they came, and the numbers of a column
@@ -167,29 +171,48 @@ struct Sums {
             return h;
         }
     }
-    // The place among the numbers of a column that is there.
-    __device__ __forceinline__ int slot_of(int column) const {
+
+    // Where a column is that is in the table.
+    __device__ __forceinline__ int find(int column) const {
         int h = hash(column);
         while (keys[h] != column) CHECK(column, keys[h] != EMPTY), h = (h + 1) % TABLE;
-        return WIDTH == 1 ? h : slots[h];
+        return h;
+    }
+    __device__ __forceinline__ int place_of(int column) { return IS_KNOWN ? find(column) : insert(column); }
+
+    // Take the columns of a row, if they are known.
+    __device__ __forceinline__ void start(int count, const int* columns) {
+        for (int t = team_lane(); t < count && !is_full; t += LANES) insert(columns[t]);
+        is_full = !fits();
     }
 
-    // Add a row, whose first LANES numbers are loaded already.
-    __device__ __forceinline__ void add(const Multiple& row, int length, VALUE number, const Rows& from) {
+#if WIDTH == 1
+    // Add a row. The first LANES columns and numbers are loaded already.
+    __device__ __forceinline__ void add(const Multiple& row, int length, int column, VALUE number, const Rows& from) {
+        for (int t = team_lane(); t < length && !is_full; t += LANES) {
+            if (t >= LANES) column = from.columns[row.list + t], number = from.numbers[row.begin() + t];
+            numbers[place_of(column)] += row.factor * number;
+        }
+        __syncwarp();
+    }
+#else
+    // Add a row. The places of its columns are known, and the first LANES numbers are loaded already.
+    __device__ __forceinline__ void add(const Multiple& row, int length, int, VALUE number, const Rows& from) {
         for (int q = team_lane(); q < length * WIDTH; q += LANES) {
-            int t = q / WIDTH, h = places[row.places + t];
+            int t = q / WIDTH;
             if (q >= LANES) number = from.numbers[row.begin() + q];
-            numbers[WIDTH == 1 ? h : slots[h] * WIDTH + q - t * WIDTH] += row.factor * number;
+            numbers[slots[places[row.places + t]] * WIDTH + q - t * WIDTH] += row.factor * number;
         }
         __syncwarp();
     }
 
-    // Find the places of the columns of the next rows: of those of this thread's row, if it `comes`.
+    // Find the places of the columns of this thread's row, if it `comes`.
     __device__ __forceinline__ void find_places(const Multiple& row, bool comes, const Rows& from) {
         for (int t = 0; t < row.length && comes && !is_full; ++t)
-            places[row.places + t] = (unsigned short)insert(from.columns[row.list + t]);
+            places[row.places + t] = (unsigned short)place_of(from.columns[row.list + t]);
         __syncwarp();
     }
+#endif
 
     __device__ __forceinline__ int count() const { return *length; }
 
@@ -200,10 +223,10 @@ struct Sums {
             result[q] = numbers[WIDTH == 1 ? h : q];
         }
     }
-    __device__ __forceinline__ void take_sorted(int count, const int* columns, VALUE* result) {
+    __device__ __forceinline__ void take(int count, const int* columns, VALUE* result) {
         for (int q = team_lane(); q < count * WIDTH; q += LANES) {
-            int t = q / WIDTH;
-            result[q] = numbers[slot_of(columns[t]) * WIDTH + q - t * WIDTH];
+            int t = q / WIDTH, h = find(columns[t]);
+            result[q] = numbers[WIDTH == 1 ? h : slots[h] * WIDTH + q - t * WIDTH];
         }
     }
     __device__ __forceinline__ void clear() {
@@ -234,26 +257,59 @@ __device__ __forceinline__ int most_of(int number) {
     return number;
 }
 
-// Add some of the next rows, from one to before another. The first numbers of AHEAD rows are loaded before these are
-// added.
-__device__ __forceinline__ void add_rows(Sums& sums, const Multiple* next, int first, int end, const Rows& right) {
+// Add some of the next rows, from one to before another. The first columns and numbers of AHEAD rows are loaded before
+// these are added.
+template <bool IS_KNOWN>
+__device__ __forceinline__ void add_rows(Sums<IS_KNOWN>& sums, const Multiple* next, int first, int end,
+                                         const Rows& right) {
     for (int s = 0; s < most_of(end - first); s += AHEAD) {
-        int lengths[AHEAD];
+        int lengths[AHEAD], columns[AHEAD];
         VALUE numbers[AHEAD];
 #pragma unroll
         for (int a = 0; a < AHEAD; ++a) {
             const Multiple& row = next[(first + s + a) % LANES];
             lengths[a] = first + s + a < end ? row.length : 0;
-            numbers[a] = team_lane() < lengths[a] * WIDTH ? right.numbers[row.begin() + team_lane()] : VALUE();
+            bool is_there = team_lane() < lengths[a] * WIDTH;
+            columns[a] = is_there ? right.columns[row.list + team_lane() / WIDTH] : 0;
+            numbers[a] = is_there ? right.numbers[row.begin() + team_lane()] : VALUE();
         }
 #pragma unroll
-        for (int a = 0; a < AHEAD; ++a) sums.add(next[(first + s + a) % LANES], lengths[a], numbers[a], right);
+        for (int a = 0; a < AHEAD; ++a)
+            sums.add(next[(first + s + a) % LANES], lengths[a], columns[a], numbers[a], right);
     }
+}
+
+// Find the places of the columns of the next rows, of as many at once as there is room for, and add these rows.
+template <bool IS_KNOWN>
+__device__ __forceinline__ void place_and_add_rows(Sums<IS_KNOWN>& sums, Multiple* next, int rows, const Rows& right) {
+#if WIDTH == 1 || defined(WIDE)
+    add_rows(sums, next, 0, rows, right);
+#else
+    Multiple& own = next[team_lane()];
+    int before = own.length;
+    for (int step = 1; step < LANES; step *= 2) {
+        int other = __shfl_up_sync(FULL_WARP, before, step);
+        if (team_lane() >= step) before += other;
+    }
+    int end = before;
+    before -= own.length;
+    for (int done = 0; most_of(rows - done) > 0;) {
+        int start = __shfl_sync(FULL_WARP, before, lane_id() / LANES * LANES + done % LANES);
+        bool comes = team_lane() >= done && team_lane() < rows && end - start <= TABLE;
+        int coming = __popc(__ballot_sync(FULL_WARP, comes) & team_mask());
+        sums.is_full |= done < rows && !coming;  // the list of a single row is longer than the table
+        if (comes) own.places = (unsigned short)(before - start);
+        sums.find_places(own, comes, right);
+        add_rows(sums, next, done, sums.fits() ? done + coming : 0, right);
+        done = min(done + max(coming, 1), LANES);
+    }
+#endif
 }
 
 // Add up row i of the product, none if it is negative; returns whether it fits. Each thread of the team looks up one of
 // the next rows of the second factor.
-__device__ __forceinline__ bool add_up(Sums& sums, long long i, const Csr& left, const Rows& right) {
+template <bool IS_KNOWN>
+__device__ __forceinline__ bool add_up(Sums<IS_KNOWN>& sums, long long i, const Csr& left, const Rows& right) {
     __shared__ Multiple multiples[BLOCK];
     Multiple* next = multiples + threadIdx.x / LANES * LANES;
     OFFSET begin = i < 0 ? 0 : left.indptr[i];
@@ -264,32 +320,11 @@ __device__ __forceinline__ bool add_up(Sums& sums, long long i, const Csr& left,
         if (first + team_lane() < count) {
             int j = left.indices[begin + first + team_lane()], u = j / SHARING;
             own.factor = left.values[begin + first + team_lane()];
-            own.list = right.begins[u], own.length = (int)(right.ends[u] - own.list), own.row = (unsigned short)(j % SHARING);
+            own.list = right.begins[u], own.length = (int)(right.ends[u] - own.list);
+            own.row = (unsigned short)(j % SHARING);
         }
-        int rows = max(min(LANES, count - first), 0);
-#ifdef WIDE
-        __syncthreads();
-        add_rows(sums, next, 0, rows, right);
-#else
-        // As many of the rows at once as there are places for.
-        int before = own.length;
-        for (int step = 1; step < LANES; step *= 2) {
-            int other = __shfl_up_sync(FULL_WARP, before, step);
-            if (team_lane() >= step) before += other;
-        }
-        int end = before;
-        before -= own.length;
-        for (int done = 0; most_of(rows - done) > 0;) {
-            int start = __shfl_sync(FULL_WARP, before, lane_id() / LANES * LANES + done % LANES);
-            bool comes = team_lane() >= done && team_lane() < rows && end - start <= TABLE;
-            int coming = __popc(__ballot_sync(FULL_WARP, comes) & team_mask());
-            sums.is_full |= done < rows && !coming;  // the list of a single row is longer than the table
-            if (comes) own.places = (unsigned short)(before - start);
-            sums.find_places(own, comes, right);
-            add_rows(sums, next, done, sums.fits() ? done + coming : 0, right);
-            done = min(done + max(coming, 1), LANES);
-        }
-#endif
+        sync_together();
+        place_and_add_rows(sums, next, max(min(LANES, count - first), 0), right);
         sync_together();
     }
     return sums.fits();
@@ -329,25 +364,20 @@ extern "C" __global__ void multiply_rows(long long n, long long width, long long
                                          long long blocks, VALUE* all_sums, uint32* marks) {
     long long entries = 0, next = 0, stop = 0;
     int longest = 0;
-    Sums sums(width, all_sums, marks);
+    Sums<false> sums(width, all_sums, marks);
     visit_rows(n, is_listed, rows, blocks, [&](long long i) {
         bool is_there = add_up(sums, i, left, right) && i >= 0, leads = team_lane() == 0;
         int count = is_there ? sums.count() : 0;
-        if (reserved) {
-            if (i >= 0 && !is_there && leads) left_over[atomicAdd(&found[LEFT_OVER], (uint64)1)] = (int)i;
-            bool needs_room = next + count > stop;
-            long long most = max((long long)count, reserved), taken = 0;
-            if (needs_room && leads) taken = (long long)atomicAdd(&found[USED], (uint64)most);
-            taken = of_first(taken);
-            if (needs_room) next = taken, stop = next + most;
-            if (is_there && leads) result.begins[i] = next, result.ends[i] = next + count;
-            entries += count, longest = max(longest, count);
-        } else if (is_there) {
-            next = result.begins[i];
-        }
+        if (i >= 0 && !is_there && leads) left_over[atomicAdd(&found[LEFT_OVER], (uint64)1)] = (int)i;
+        bool needs_room = next + count > stop;
+        long long most = max((long long)count, reserved), taken = 0;
+        if (needs_room && leads) taken = (long long)atomicAdd(&found[USED], (uint64)most);
+        taken = of_first(taken);
+        if (needs_room) next = taken, stop = next + most;
+        if (is_there && leads) result.begins[i] = next, result.ends[i] = next + count;
         if (is_there && next + count <= room)
             sums.take_all(count, result.columns + next, result.numbers + next * WIDTH);
-        next += count;
+        next += count, entries += count, longest = max(longest, count);
         sums.clear();
     });
     if (team_lane() == 0 && longest) {
@@ -356,19 +386,19 @@ extern "C" __global__ void multiply_rows(long long n, long long width, long long
     }
 }
 
-// The columns of the result are known, and sorted.
+// The columns of the result are known.
 extern "C" __global__ void multiply_into(long long n, long long width, long long sharing, long long k,
                                          long long is_listed, const int* rows, Csr left, Rows right,
-                                         long long result_sharing, const long long* result_indptr,
-                                         const int* result_columns, VALUE* result, long long blocks, VALUE* all_sums,
+                                         long long result_sharing, Rows result, long long blocks, VALUE* all_sums,
                                          uint32* marks) {
-    Sums sums(width, all_sums, marks);
+    Sums<true> sums(width, all_sums, marks);
     visit_rows(n, is_listed, rows, blocks, [&](long long i) {
-        if (add_up(sums, i, left, right) && i >= 0) {
-            long long v = i / result_sharing, list = result_indptr[v];
-            VALUE* numbers = result + begin_of(v, i - v * result_sharing, result_sharing, WIDTH, result_indptr);
-            sums.take_sorted((int)(result_indptr[v + 1] - list), result_columns + list, numbers);
-        }
+        long long v = i < 0 ? 0 : i / result_sharing, list = i < 0 ? 0 : result.begins[v];
+        int count = i < 0 ? 0 : (int)(result.ends[v] - list);
+        const int* columns = result.columns + list;
+        sums.start(count, columns);
+        if (add_up(sums, sums.fits() ? i : -1, left, right) && i >= 0)
+            sums.take(count, columns, result.numbers + (list * result_sharing + (i - v * result_sharing) * count) * WIDTH);
         sums.clear();
     });
 }

@@ -19,7 +19,7 @@ from mcprecond.backends.cuda_source import BLOCK, WARP
 from mcprecond.backends.team.atomics import atomic_add, atomic_max
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import rows_of
-from mcprecond.multigrid.patterns import PARTS, Pattern, begin_of, sort_columns, take_row
+from mcprecond.multigrid.patterns import PARTS, Pattern, sort_columns
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES SHARING WIDTH WIDE=0")
 
@@ -201,45 +201,40 @@ class Multiplication:
         xp, count = self.backend.xp, len(self.offsets) - 1
         return self.of_rows, xp.arange(count, dtype=np.int32), xp.ones(count, self.dtype)
 
-    def _with_pieces(self, left: Arrays, right: Rows) -> tuple[Arrays, Rows]:
-        """Compute the pieces, if rows are cut; return the factors that are left."""
-        if self.pieces is None:
-            return left, right
-        return self._sum_of_pieces(), self.pieces.compute((self.offsets, *left[1:]), right)
-
     def take(self) -> Rows:
-        """Return the product with the first numbers, and forget it."""
+        """Return the product with the first numbers, and keep where its rows lie, for `compute`."""
         rows, self.rows = self.rows, None
         assert rows is not None
+        self.columns = rows.columns[: self.room].copy()
         return rows
 
     def compute(self, left: Arrays, right: Rows) -> Rows:
         """Return the product with other numbers of the factors. Launches kernels only."""
-        left, right = self._with_pieces(left, right)
-        rows, nothing = self._new_rows(), self.backend.xp.empty(0, np.int64)
-        for stage in self.stages:
-            run, first, last = self._launch(stage, left, right)
-            run.multiply_rows(*first, self.room, 0, nothing, *self.backend.record(rows), stage.rows, *last)
+        numbers = self.backend.xp.empty(self.room * self.k, self.dtype)
+        rows = Rows(self.begins, self.ends, self.columns, numbers)
+        self.compute_into(left, right, rows, 1)
         return rows
 
-    def compute_into(self, left: Arrays, right: Rows, pattern: Pattern, sharing: int, numbers: Any) -> None:
-        """Compute the product with other numbers of the factors into a matrix of blocks with the pattern of
-        `in_order`. Launches kernels only.
+    def compute_into(self, left: Arrays, right: Rows, result: Rows, sharing: int) -> None:
+        """Compute the product with other numbers of the factors for known columns, with so many rows to a list.
+        Launches kernels only.
         """
-        left, right = self._with_pieces(left, right)
+        if self.pieces is not None:
+            left, right = self._sum_of_pieces(), self.pieces.compute((self.offsets, *left[1:]), right)
         for stage in self.stages:
             run, first, last = self._launch(stage, left, right)
-            run.multiply_into(*first, sharing, *pattern, numbers, *last)
+            run.multiply_into(*first, sharing, *self.backend.record(result), *last)
 
     def in_order(self, sharing: int) -> tuple[Pattern, Any]:
-        """Take the product; return its pattern with sorted rows, and its numbers.
+        """Return the pattern of the product with sorted rows, and its numbers; `rows` is forgotten.
 
         Parameters
         ----------
         sharing : int
             How many rows of the product have the same columns, of which there is one list.
         """
-        rows, xp = self.take(), self.backend.xp
+        rows, xp = self.rows, self.backend.xp
+        assert rows is not None
         indptr = xp.zeros(self.n // sharing + 1, np.int64)
         xp.cumsum((rows.ends - rows.begins)[::sharing], out=indptr[1:])
         columns, numbers = xp.empty(self.entries // sharing, np.int32), xp.empty(self.entries * self.k, self.dtype)
@@ -247,6 +242,7 @@ class Multiplication:
         macros = {"OFFSET": np.int32, "VALUE": self.dtype, "SHARING": sharing, "WIDTH": self.k, "LANES": lanes}
         run = self.backend.kernels(KERNELS, **macros)
         run.sort_rows(self.n, self.width, sharing, self.k, *self.backend.record(rows), indptr, columns, numbers)
+        self.rows = None
         return (indptr, columns), numbers
 
 
@@ -290,7 +286,7 @@ def add_multiple(factor, begin, end, place, k, columns, numbers, sums):
 
 @compile_inlined
 def place_of(j, u, sharing, k, begin, end):
-    """Where the numbers of row j of the second factor are, which has the list of u."""
+    """Where the numbers of row j are, which shares the list of u."""
     if sharing == 1:
         return np.uint64(begin * k)
     return np.uint64((begin * sharing + (j - u * sharing) * (end - begin)) * k)
@@ -357,20 +353,18 @@ def multiply_parts(
         for i in range(part * n // PARTS, (part + 1) * n // PARTS):
             count = list_columns(i, sharing, indptr, indices, begins, ends, columns, last_row, listed)
             add_up(i, sharing, k, indptr, indices, values, begins, ends, columns, numbers, sums)
-            if reserved:
-                if next + count > stop:
-                    most = max(count, reserved)
-                    next = atomic_add(found, USED, most)
-                    stop = next + most
-                result_begins[i], result_ends[i] = next, next + count
-                next, entries, longest = next + count, entries + count, max(longest, count)
-            if result_begins[i] + count <= room:
-                take_listed(count, listed, sums, result_begins[i], k, result_columns, result)
+            if next + count > stop:
+                most = max(count, reserved)
+                next = atomic_add(found, USED, most)
+                stop = next + most
+            result_begins[i], result_ends[i] = next, next + count
+            if next + count <= room:
+                take_listed(count, listed, sums, next, k, result_columns, result)
             else:
                 clear_listed(count, listed, sums, k)
-        if reserved:
-            atomic_add(found, ENTRIES, entries)
-            atomic_max(found, LONGEST, longest)
+            next, entries, longest = next + count, entries + count, max(longest, count)
+        atomic_add(found, ENTRIES, entries)
+        atomic_max(found, LONGEST, longest)
 
 
 @KERNELS.strided
@@ -378,17 +372,28 @@ def multiply_rows(
     n, width, sharing, k, is_listed, rows, indptr, indices, values, begins, ends, columns, numbers, room, reserved,
     found, result_begins, result_ends, result_columns, result, left_over, blocks, sums, marks,
 ):  # fmt: skip
-    """Compute the rows of a product. If `reserved` is not zero, reserve room for them; otherwise each has its room."""
+    """Compute the rows of a product, and reserve room for them."""
     multiply_parts(
         0, PARTS, n, width, sharing, k, indptr, indices, values, begins, ends, columns, numbers, room, reserved, found,
         result_begins, result_ends, result_columns, result,
     )  # fmt: skip
 
 
+@compile_inlined
+def take_row(begin, end, place, k, columns, sums, numbers):
+    """Move the sums of the columns of a list to where a row's numbers begin."""
+    for t in range(np.uint64(begin), np.uint64(end)):
+        column = np.uint32(columns[t])
+        for c in range(k):
+            numbers[place] = sums[np.uint64(column * k + c)]
+            sums[np.uint64(column * k + c)] = 0
+            place += np.uint64(1)
+
+
 @compile_loop(grain=1)
 def multiply_parts_into(
     first, end, n, width, sharing, k, indptr, indices, values, begins, ends, columns, numbers, result_sharing,
-    result_indptr, result_columns, result,
+    result_begins, result_ends, result_columns, result,
 ):  # fmt: skip
     """The rows of some parts."""
     for part in range(first, end):
@@ -396,19 +401,20 @@ def multiply_parts_into(
         for i in range(part * n // PARTS, (part + 1) * n // PARTS):
             add_up(i, sharing, k, indptr, indices, values, begins, ends, columns, numbers, sums)
             v = i // result_sharing
-            begin = begin_of(v, i - v * result_sharing, result_sharing, k, result_indptr)
-            take_row(v, begin, k, result_indptr, result_columns, sums, result)
+            begin, stop = result_begins[v], result_ends[v]
+            place = place_of(i, v, result_sharing, k, begin, stop)
+            take_row(begin, stop, place, k, result_columns, sums, result)
 
 
 @KERNELS.strided
 def multiply_into(
     n, width, sharing, k, is_listed, rows, indptr, indices, values, begins, ends, columns, numbers, result_sharing,
-    result_indptr, result_columns, result, blocks, sums, marks,
+    result_begins, result_ends, result_columns, result, blocks, sums, marks,
 ):  # fmt: skip
-    """Compute the rows of a product whose sorted columns are known."""
+    """Compute the rows of a product whose columns are known."""
     multiply_parts_into(
         0, PARTS, n, width, sharing, k, indptr, indices, values, begins, ends, columns, numbers, result_sharing,
-        result_indptr, result_columns, result,
+        result_begins, result_ends, result_columns, result,
     )  # fmt: skip
 
 
@@ -431,4 +437,4 @@ def sort_rows(
                 for place in range(begins[i], ends[i]):
                     for c in range(k):
                         sums[np.uint32(columns[place]) * k + c] = numbers[place * k + c]
-                take_row(v, begin_of(v, r, sharing, k, result_indptr), k, result_indptr, result_columns, sums, result)
+                take_row(begin, end, place_of(i, v, sharing, k, begin, end), k, result_columns, sums, result)

@@ -55,14 +55,15 @@ def check_product(rng, n, nodes, width, per_row, sharing, k, dtype, backend, to_
         expected = A.astype(np.complex128) @ expand(of_P, P, sharing, k, width)
         if product is None:
             product = Multiplication(left, right, sharing, k, width, backend, longest)
-            rows = product.rows
-            again = product.compute(left, right)
             results = product.in_order(1)
-            for begin, end, where in zip(*map(backend.to_host, (rows.begins, rows.ends)), range(n), strict=True):
-                own, theirs = (backend.to_host(x.columns[begin:end]) for x in (rows, again))
-                np.testing.assert_array_equal(np.sort(own), np.sort(theirs), err_msg=f"row {where}")
+            other = Multiplication(left, right, sharing, k, width, backend, longest)
+            first = other.take()
+            again = other.compute(left, right)
+            for begin, end in zip(*map(backend.to_host, first[:2]), strict=True):
+                for own, theirs, m in ((first.columns, again.columns, 1), (first.numbers, again.numbers, k)):
+                    np.testing.assert_array_equal(*(backend.to_host(x[begin * m : end * m]) for x in (own, theirs)))
         else:
-            product.compute_into(left, right, results[0], 1, results[1])
+            product.compute_into(left, right, Rows.of(*results), 1)
         found_pattern = tuple(map(backend.to_host, results[0]))
         found = expand(found_pattern, backend.to_host(results[1]), 1, k, width)
         ones = sp.csr_matrix((np.ones(A.nnz), A.indices // sharing, A.indptr), shape=(n, nodes))
