@@ -97,7 +97,8 @@ struct Sums {
     }
 
     __device__ __forceinline__ VALUE* of(int column) const { return numbers + (long long)column * WIDTH; }
-    __device__ void take_all(int, int* columns, VALUE* result) {
+    __device__ void take_all(bool is_kept, int* columns, VALUE* result) {
+        if (!is_kept) return;
         visit([&](int place, int column) {
             columns[place] = column;
             for (int c = 0; c < WIDTH; ++c) result[(long long)place * WIDTH + c] = of(column)[c];
@@ -121,72 +122,65 @@ struct Sums {
 #define TABLE_OF_THREAD (sizeof(VALUE) == 16 ? TABLE_PER_THREAD / 2 : TABLE_PER_THREAD)
 #define TABLE (LANES * (int)TABLE_OF_THREAD)
 #define EMPTY -1
-// The thread that finds no place takes one all the same, once: so LANES places are kept for that.
-#if WIDTH == 1
-#define PLACES TABLE  // a number stands at the place of its column
-#define MOST_COLUMNS (TABLE - LANES)
-#else
-#define PLACES (LANES * (int)(NUMBER_BYTES / sizeof(VALUE)))
-#define MOST_COLUMNS (PLACES / WIDTH < TABLE - LANES ? PLACES / WIDTH : TABLE - LANES)
-#endif
+#define PLACES (WIDTH == 1 ? TABLE : LANES * (int)(NUMBER_BYTES / sizeof(VALUE)))
 
-// The sums of a row in shared memory, by a hash table of the columns, which are known before or found while they are
-// added. All is empty or zero before and afterwards.
-template <bool IS_KNOWN>
-struct Sums {
-    int *keys, *length;
-    unsigned short *order, *slots;  // where the columns are in the table, as they came, and the numbers of a column
-    unsigned short* places;         // in the table, of the columns of the next rows
-    VALUE* numbers;
+// A hash table of columns in shared memory. All is empty before and afterwards.
+struct Table {
+    int* keys;
     bool is_full;  // whether this thread found no place for a column
 
-    __device__ Sums(long long, VALUE*, uint32*) {
-        __shared__ int tables[BLOCK * TABLE_OF_THREAD], lengths[BLOCK / LANES];
-        __shared__ unsigned short orders[BLOCK * TABLE_OF_THREAD], all_slots[WIDTH == 1 ? 1 : BLOCK * TABLE_OF_THREAD];
-        __shared__ unsigned short all_places[BLOCK * TABLE_OF_THREAD];
-        __shared__ VALUE all_numbers[BLOCK / LANES * PLACES];
-        int team = threadIdx.x / LANES;
-        keys = tables + team * TABLE, length = lengths + team, order = orders + team * TABLE;
-        slots = all_slots + (WIDTH == 1 ? 0 : team * TABLE), numbers = all_numbers + team * PLACES;
-        places = all_places + team * TABLE;
-        *length = MOST_COLUMNS + 1, is_full = false;
-        for (int h = team_lane(); WIDTH > 1 && h < TABLE; h += LANES) slots[h] = 0;
-        clear();
+    __device__ Table() : is_full(false) {
+        __shared__ int tables[BLOCK * TABLE_OF_THREAD];
+        keys = tables + threadIdx.x / LANES * TABLE;
     }
     __device__ __forceinline__ bool fits() const { return !(__ballot_sync(FULL_WARP, is_full) & team_mask()); }
 
     static __device__ __forceinline__ int hash(int column) { return (int)((uint32)column * 0x9e3779b9u >> 16) % TABLE; }
 
-    // Where a column is in the table. If there was no room left for it, the row does not fit.
-    __device__ __forceinline__ int insert(int column) {
-        for (int h = hash(column);; h = (h + 1) % TABLE) {
+    // Where a column is; `is_new(place)` is called if it was not there. If there is no place left, the row does not fit.
+    template <typename New>
+    __device__ __forceinline__ int insert(int column, New is_new) {
+        int h = hash(column);
+        for (int tries = 0; tries < TABLE; ++tries, h = (h + 1) % TABLE) {
             int there = ptx::load_volatile(&keys[h]);
-            if (there == EMPTY) there = atomicCAS(&keys[h], EMPTY, column);
-            if (there == column) return h;
-            if (there != EMPTY) continue;
-            int place = atomicAdd(length, 1);
-            is_full |= place >= MOST_COLUMNS;
-            if (place < MOST_COLUMNS) order[place] = (unsigned short)h;
-            if (WIDTH > 1 && place < MOST_COLUMNS) slots[h] = (unsigned short)place;
-            return h;
+            if (there == EMPTY) {
+                there = atomicCAS(&keys[h], EMPTY, column);
+                if (there == EMPTY) is_new(h);
+            }
+            if (there == EMPTY || there == column) return h;
         }
+        is_full = true;
+        return 0;
     }
-
-    // Where a column is that is in the table.
+    // Where a column is that is there.
     __device__ __forceinline__ int find(int column) const {
         int h = hash(column);
         while (keys[h] != column) CHECK(column, keys[h] != EMPTY), h = (h + 1) % TABLE;
         return h;
     }
-    __device__ __forceinline__ int place_of(int column) { return IS_KNOWN ? find(column) : insert(column); }
+};
 
-    // Take the columns of a row, if they are known.
+// The sums of a row in shared memory. Its columns are known before, or found while they are added.
+#if WIDTH == 1
+// A number stands at the place of its column.
+template <bool IS_KNOWN>
+struct Sums : Table {
+    VALUE* numbers;
+    int own;  // columns that this thread has found
+
+    __device__ Sums(long long, VALUE*, uint32*) {
+        __shared__ VALUE all_numbers[BLOCK * TABLE_OF_THREAD];
+        numbers = all_numbers + threadIdx.x / LANES * TABLE;
+        clear();
+    }
+    __device__ __forceinline__ int place_of(int column) {
+        return IS_KNOWN ? find(column) : insert(column, [&](int) { ++own; });
+    }
     __device__ __forceinline__ void start(int count, const int* columns) {
-        for (int t = team_lane(); t < count && !is_full; t += LANES) insert(columns[t]);
+        for (int t = team_lane(); t < count && !is_full; t += LANES) insert(columns[t], [](int) {});
         is_full = !fits();
     }
 
-#if WIDTH == 1
     // Add a row. The first LANES columns and numbers are loaded already.
     __device__ __forceinline__ void add(const Multiple& row, int length, int column, VALUE number, const Rows& from) {
         for (int t = team_lane(); t < length && !is_full; t += LANES) {
@@ -195,7 +189,71 @@ struct Sums {
         }
         __syncwarp();
     }
+
+    __device__ __forceinline__ int count() const {
+        int count = own;
+        for (int step = LANES / 2; step > 0; step /= 2) count += __shfl_xor_sync(FULL_WARP, count, step);
+        return count;
+    }
+    __device__ __forceinline__ void take_all(bool is_kept, int* columns, VALUE* result) {
+        int place = 0;
+        for (int h = team_lane(); h < TABLE; h += LANES) {
+            uint32 there = __ballot_sync(FULL_WARP, keys[h] != EMPTY) & team_mask();
+            int before = place + __popc(there & (1u << lane_id()) - 1);
+            if (is_kept && keys[h] != EMPTY) columns[before] = keys[h], result[before] = numbers[h];
+            place += __popc(there);
+        }
+    }
+    __device__ __forceinline__ void take(int count, const int* columns, VALUE* result) {
+        for (int t = team_lane(); t < count; t += LANES) result[t] = numbers[find(columns[t])];
+    }
+    __device__ __forceinline__ void clear() {
+        __syncwarp();
+        for (int h = team_lane(); h < TABLE; h += LANES) keys[h] = EMPTY, numbers[h] = VALUE();
+        own = 0, is_full = false;
+        __syncwarp();
+    }
+};
 #else
+template <bool IS_KNOWN>
+struct Sums : Table {
+    unsigned short *slots, *order;  // of the numbers of a column in the table; the columns as they came, by their places
+    unsigned short* places;         // of the columns of the next rows
+    int* length;
+    VALUE* numbers;
+
+    __device__ Sums(long long, VALUE*, uint32*) {
+        __shared__ unsigned short arrays[3][BLOCK * TABLE_OF_THREAD];
+        __shared__ int lengths[BLOCK / LANES];
+        __shared__ VALUE all_numbers[BLOCK / LANES * PLACES];
+        int team = threadIdx.x / LANES;
+        slots = arrays[0] + team * TABLE, order = arrays[1] + team * TABLE, places = arrays[2] + team * TABLE;
+        length = lengths + team, numbers = all_numbers + team * PLACES;
+        for (int h = team_lane(); h < TABLE; h += LANES) slots[h] = 0;
+        clear();
+    }
+    __device__ __forceinline__ int insert(int column) {
+        return Table::insert(column, [&](int h) {
+            int slot = atomicAdd(length, 1);
+            if (slot < PLACES / WIDTH)
+                slots[h] = (unsigned short)slot, order[slot] = (unsigned short)h;
+            else
+                is_full = true;
+        });
+    }
+    __device__ __forceinline__ void start(int count, const int* columns) {
+        for (int t = team_lane(); t < count && !is_full; t += LANES) insert(columns[t]);
+        is_full = !fits();
+    }
+
+    // Find the places of the columns of this thread's row, if it `comes`.
+    __device__ __forceinline__ void find_places(const Multiple& row, bool comes, const Rows& from) {
+        for (int t = 0; t < row.length && comes && !is_full; ++t) {
+            int column = from.columns[row.list + t];
+            places[row.places + t] = (unsigned short)(IS_KNOWN ? find(column) : insert(column));
+        }
+        __syncwarp();
+    }
     // Add a row. The places of its columns are known, and the first LANES numbers are loaded already.
     __device__ __forceinline__ void add(const Multiple& row, int length, int, VALUE number, const Rows& from) {
         for (int q = team_lane(); q < length * WIDTH; q += LANES) {
@@ -206,47 +264,29 @@ struct Sums {
         __syncwarp();
     }
 
-    // Find the places of the columns of this thread's row, if it `comes`.
-    __device__ __forceinline__ void find_places(const Multiple& row, bool comes, const Rows& from) {
-        for (int t = 0; t < row.length && comes && !is_full; ++t)
-            places[row.places + t] = (unsigned short)place_of(from.columns[row.list + t]);
-        __syncwarp();
-    }
-#endif
-
     __device__ __forceinline__ int count() const { return *length; }
 
-    __device__ __forceinline__ void take_all(int count, int* columns, VALUE* result) {
-        for (int q = team_lane(); q < count * WIDTH; q += LANES) {
-            int t = q / WIDTH, h = order[t];
-            if (q == t * WIDTH) columns[t] = keys[h];
-            result[q] = numbers[WIDTH == 1 ? h : q];
-        }
+    __device__ __forceinline__ void take_all(bool is_kept, int* columns, VALUE* result) {
+        int count = is_kept ? *length : 0;
+        for (int t = team_lane(); t < count; t += LANES) columns[t] = keys[order[t]];
+        for (int q = team_lane(); q < count * WIDTH; q += LANES) result[q] = numbers[q];
     }
     __device__ __forceinline__ void take(int count, const int* columns, VALUE* result) {
         for (int q = team_lane(); q < count * WIDTH; q += LANES) {
-            int t = q / WIDTH, h = find(columns[t]);
-            result[q] = numbers[WIDTH == 1 ? h : slots[h] * WIDTH + q - t * WIDTH];
+            int t = q / WIDTH;
+            result[q] = numbers[slots[find(columns[t])] * WIDTH + q - t * WIDTH];
         }
     }
     __device__ __forceinline__ void clear() {
         __syncwarp();
-        int count = *length;
-        if (count <= MOST_COLUMNS)
-            for (int q = team_lane(); q < count * WIDTH; q += LANES) {
-                int h = order[q / WIDTH];
-                keys[h] = EMPTY, numbers[WIDTH == 1 ? h : q] = VALUE();
-            }
-        else {
-            for (int h = team_lane(); h < TABLE; h += LANES) keys[h] = EMPTY;
-            for (int q = team_lane(); q < PLACES; q += LANES) numbers[q] = VALUE();
-        }
-        __syncwarp();
+        for (int h = team_lane(); h < TABLE; h += LANES) keys[h] = EMPTY;
+        for (int q = team_lane(); q < PLACES; q += LANES) numbers[q] = VALUE();
         if (team_lane() == 0) *length = 0;
         is_full = false;
         __syncwarp();
     }
 };
+#endif
 #endif
 
 #define AHEAD 4  // rows
@@ -367,7 +407,7 @@ extern "C" __global__ void multiply_rows(long long n, long long width, long long
     Sums<false> sums(width, all_sums, marks);
     visit_rows(n, is_listed, rows, blocks, [&](long long i) {
         bool is_there = add_up(sums, i, left, right) && i >= 0, leads = team_lane() == 0;
-        int count = is_there ? sums.count() : 0;
+        int all = sums.count(), count = is_there ? all : 0;  // the teams count together
         if (i >= 0 && !is_there && leads) left_over[atomicAdd(&found[LEFT_OVER], (uint64)1)] = (int)i;
         bool needs_room = next + count > stop;
         long long most = max((long long)count, reserved), taken = 0;
@@ -375,8 +415,7 @@ extern "C" __global__ void multiply_rows(long long n, long long width, long long
         taken = of_first(taken);
         if (needs_room) next = taken, stop = next + most;
         if (is_there && leads) result.begins[i] = next, result.ends[i] = next + count;
-        if (is_there && next + count <= room)
-            sums.take_all(count, result.columns + next, result.numbers + next * WIDTH);
+        sums.take_all(is_there && next + count <= room, result.columns + next, result.numbers + next * WIDTH);
         next += count, entries += count, longest = max(longest, count);
         sums.clear();
     });
