@@ -28,8 +28,9 @@ from mcprecond.multigrid.patterns import PARTS, Pattern, product_pattern
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
 STEPS, OMEGA = 8, 3 / 2
-#: A point is near a stiff one if it is at most so many connections away, each at least this share of its row's largest:
-#: on the finest level, and on coarser ones, where connections reach farther.
+#: How many connections away a point near a stiff one is, at most: on the finest level, and on coarser ones, where they
+#: reach farther. An entry connects two points if it is at least this share of the largest one in the row of
+#: the outer point, or of the diagonal entry of the inner one: beside diagonal entries of 10^7 it may be small.
 FINEST_HOPS, HOPS, LEAST_CONNECTION = 3, 2, 0.05
 #: Weights of a relaxed row that are kept.
 MOST_NEAR = 12
@@ -43,10 +44,10 @@ def points_near(A: AdmittedMatrix, is_stiff: Any, hops: int) -> Any:
     n = A.shape[0]
     if is_stiff is None:
         return None
-    run = kernels_for(A, A.indices.size / n)
+    run, diagonal = kernels_for(A, A.indices.size / n), A.diagonal()
     near, wider = is_stiff.copy(), A.backend.xp.empty_like(is_stiff)
     for _ in range(hops):
-        run.widen(n, A.indptr, A.indices, A.data, near, wider)
+        run.widen(n, A.indptr, A.indices, A.data, diagonal, near, wider)
         near, wider = wider, near
     return near if int(near.sum()) <= MOST_RELAXED * n else None
 
@@ -137,16 +138,16 @@ def replace_rows(pattern: Pattern, others: Pattern, rows: Any, xp: Any) -> tuple
 
 
 @KERNELS.per_item
-def widen(first, end, indptr, indices, values, near, wider):
-    """Whether each point is near, or a point is to which it has a large entry."""
+def widen(first, end, indptr, indices, values, diagonal, near, wider):
+    """Whether each point is near, or connected with a point that is."""
     for i in range(first, end):
-        most = 0.0
+        most, found = 0.0, near[i]
         for k in range(indptr[i], indptr[i + 1]):
             if indices[k] != i:
                 most = max(most, np.float64(abs(values[k])))
-        found = near[i]
         for k in range(indptr[i], indptr[i + 1]):
-            found |= near[indices[k]] and abs(values[k]) >= LEAST_CONNECTION * most
+            j = np.uint32(indices[k])
+            found |= near[j] and abs(values[k]) >= LEAST_CONNECTION * min(most, np.float64(abs(diagonal[j])))
         wider[i] = found
 
 

@@ -18,7 +18,7 @@ from mcprecond.multigrid import fitting_multigrid, galerkin
 from mcprecond.multigrid.extended import MOST, MOST_SCALING, ExtendedInterpolation, ExtendedWeights
 from mcprecond.multigrid.setup import MOST_COMPLEXITY
 from mcprecond.multigrid.splitting import COARSE, DEPENDS, INTERPOLATES, THETA, classical_strength, split
-from mcprecond.multigrid.stiff_rows import HOPS, MOST_NEAR
+from mcprecond.multigrid.stiff_rows import HOPS, MOST_NEAR, kernels_for
 from mcprecond.preconditioners.setup import admit
 from mcprecond.problems.graphs import rmat
 
@@ -138,6 +138,18 @@ def test_iterations_and_complexity(family, to_device):
     result = pcg(to_device(A), to_device(A @ x), M=M, rtol=1e-8)
     assert result.converged and result.iterations <= most
     assert M.operator_complexity <= complexity
+
+
+def test_entries_connect_that_are_large_for_the_inner_point(to_device, backend):
+    """Point 0 is stiff, and its entry to point 1 is large for itself alone, that to point 3 for neither."""
+    A = sp.diags_array([10.0, 1e7, 1e7, 10.0]).tolil()
+    for i, j, a in ((0, 1, 4.0), (1, 2, -9e6), (0, 3, 0.4), (3, 2, -9.0)):
+        A[i, j] = A[j, i] = a
+    matrix = admit(to_device(sp.csr_matrix(A)))[0].canonical()
+    is_stiff = to_device(np.array([1, 0, 0, 0], np.uint8))
+    run, near = kernels_for(matrix, 3), backend.xp.zeros(4, np.uint8)
+    run.widen(4, matrix.indptr, matrix.indices, matrix.data, matrix.diagonal(), is_stiff, near)
+    assert backend.to_host(near).tolist() == [1, 1, 0, 0]
 
 
 @pytest.mark.parametrize("seed", range(3))
