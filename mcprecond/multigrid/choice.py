@@ -23,7 +23,7 @@ from mcprecond.multigrid.classical import ClassicalAMG
 from mcprecond.multigrid.hierarchy import MOST_DENSE
 from mcprecond.multigrid.smoothed_aggregation import SmoothedAggregation
 from mcprecond.multigrid.spectrum import fall_of_residual
-from mcprecond.multigrid.splitting import STIFF, THETA, lanes_of
+from mcprecond.multigrid.splitting import THETA, lanes_of
 from mcprecond.multigrid.strength import SHARE_OF_AVERAGE
 from mcprecond.multigrid.units import SMALL_SUM
 from mcprecond.preconditioners.setup import admit
@@ -32,6 +32,8 @@ from mcprecond.typing import Device, DeviceArray, HostArray, Matrix
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
 ONE_SIDED, LONELY, STIFF_POINTS = range(FEATURES := 3)
+#: A point counts as stiff here if its positive entries are more than this share of its diagonal entry.
+STIFF = 0.25
 CUDA_CONSTANTS = {
     **{"ONE_SIDED": ONE_SIDED, "LONELY": LONELY, "STIFF_POINTS": STIFF_POINTS},
     **{"SMALL_SUM": SMALL_SUM, "STIFF": STIFF},

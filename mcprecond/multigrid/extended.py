@@ -27,7 +27,7 @@ from mcprecond.matrix import AdmittedMatrix, rows_of
 from mcprecond.multigrid.interpolation import Interpolation, product_with
 from mcprecond.multigrid.patterns import PARTS, Pattern, matrix_of_blocks, product_pattern
 from mcprecond.multigrid.splitting import COARSE, DEPENDS, INTERPOLATES, lanes_of
-from mcprecond.multigrid.stiff_rows import MOST_NEAR, RelaxedRows, replace_rows
+from mcprecond.multigrid.stiff_rows import HOPS, MOST_NEAR, RelaxedRows, replace_rows
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
@@ -102,13 +102,21 @@ class ExtendedInterpolation(Interpolation):
         How many weights of a row to keep.
     near : array of uint8, shape (n,), optional
         1 for each point near a flat triangle. The rows of P of those that are fine are relaxed.
+    hops : int
+        How far these points are from it, at most.
     """
 
     b = k = 1
     empty = None
 
     def __init__(
-        self, A: AdmittedMatrix, extended: ExtendedWeights, weights: Any, most: int = MOST, near: Any = None
+        self,
+        A: AdmittedMatrix,
+        extended: ExtendedWeights,
+        weights: Any,
+        most: int = MOST,
+        near: Any = None,
+        hops: int = HOPS,
     ) -> None:
         backend, xp = A.backend, A.backend.xp
         self.extended, self.count = extended, extended.count
@@ -117,19 +125,19 @@ class ExtendedInterpolation(Interpolation):
         self.relaxed: RelaxedRows | None = None
         relaxed = None
         if near is not None and bool((rows := near & (extended.numbers < 0)).any()):
-            relaxed = self._relax(A, xp.flatnonzero(rows), weights)
+            relaxed = self._relax(A, xp.flatnonzero(rows), weights, hops)
         self.csr = matrix_of_blocks(self.pattern, 1, 1, self.count, A.dtype, backend)
         self._put(A, weights, relaxed)
         self.AP = product_with(A, self)
         if most < MOST:
             self.remark = f", {most} weights in a row of P" if most > 1 else ", one weight in a row of P"
 
-    def _relax(self, A: AdmittedMatrix, rows: Any, weights: Any) -> Any:
+    def _relax(self, A: AdmittedMatrix, rows: Any, weights: Any, hops: int) -> Any:
         """Put relaxed rows in the place of some, by all weights before the truncation; return the values of these rows,
         likewise before the truncation.
         """
         run, xp = kernels_for(A), A.backend.xp
-        self.relaxed = RelaxedRows(A, rows, self.plain.pattern, self.count)
+        self.relaxed = RelaxedRows(A, rows, self.plain.pattern, self.count, hops)
         plain = xp.empty(len(self.plain.places), A.dtype)
         self.plain.truncate(weights, run, plain)
         relaxed = self.relaxed.relax(A, plain)

@@ -25,7 +25,7 @@ from mcprecond.multigrid.lonely import join_lonely
 from mcprecond.multigrid.named_smoothers import is_polynomial, new_smoother
 from mcprecond.multigrid.spectrum import with_largest_eigenvalue
 from mcprecond.multigrid.splitting import classical_strength, split
-from mcprecond.multigrid.stiff_rows import points_near
+from mcprecond.multigrid.stiff_rows import FINEST_HOPS, HOPS, points_near
 from mcprecond.multigrid.strength import STRENGTHS
 from mcprecond.multigrid.tentative import fit_tentative
 from mcprecond.multigrid.units import NOT_DEFINITE, narrow_matrix, refuse_indefinite, without_couplings
@@ -202,9 +202,10 @@ class Splitting:
         extended = ExtendedWeights(A, found.flags, split(A, found))
         if not 0 < extended.count <= MOST_COARSE * A.shape[0]:
             return
-        weights, near = extended.values(A), points_near(A, found.is_stiff)
+        hops = HOPS if number else FINEST_HOPS
+        weights, near = extended.values(A), points_near(A, found.is_stiff, hops)
         for most in (MOST, 2, 1):
-            P = ExtendedInterpolation(A, extended, weights, most, near)
+            P = ExtendedInterpolation(A, extended, weights, most, near, hops)
             product = Galerkin(A, P)
             if self.budget.allows(product):
                 level.interpolation, level.galerkin = P, product

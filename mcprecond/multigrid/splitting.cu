@@ -42,11 +42,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     Control* control = (Control*)scratch;
     for (long long v0 = thread_id() - threadIdx.x; v0 < n; v0 += thread_count()) {
         long long v = v0 + threadIdx.x;
-        bool stays = v < n && influences[v] > 0;
-        if (v < n) {
-            weights[v] = (uint64)influences[v] << 32 | mix((uint32)v, 0);
-            states[v] = stays ? UNDECIDED : FINE;
-        }
+        bool stays = v < n && states[v] == UNDECIDED;
+        if (v < n) weights[v] = (uint64)influences[v] << 32 | mix((uint32)v, 0);
+        if (stays && influences[v] == 0) states[v] = FINE, stays = false;
         int place = block_append(stays, &control->undecided[0]);
         if (stays) worklists[place] = (int)v;
     }

@@ -6,8 +6,10 @@ connections, found in the order of the weights |{j depends on i}| + r(i). In the
 is a hash of i, so that the set is the same on every device and in every run. And a point gives way only to coarse
 points of larger weight on which it depends, not to those that depend on it.
 
-A point whose positive entries add up to more than a quarter of its diagonal entry comes first. Errors are rough along
+A point is stiff if its positive entries add up to more than a seventh of its diagonal entry. Errors are rough along
 positive entries, which flat triangles of a mesh cause, and interpolation from neighbors cannot represent such errors.
+Where few points are stiff all of them are coarse, also neighbors that depend on each other: a stiff point that is fine
+spoils the two-grid method of its level, whichever weights its row of P has. Where many are, they come first.
 
 Strength of connection: Ruge, Stuben: Algebraic Multigrid, in: Multigrid Methods, SIAM, 1987, Section 4.6.1.
 PMIS: De Sterck, Yang, Heys: Reducing Complexity in Parallel Algebraic Multigrid Preconditioners, SIAM J. Matrix
@@ -33,8 +35,9 @@ KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 DEPENDS, INTERPOLATES = 1, 2
 UNDECIDED, FINE, COARSE = 0, 1, 2  # states of points
 THETA = 0.25  # the share of the largest entry, as in the papers
-#: Points with positive entries of more than this share of the diagonal come first: FIRST is added to their weights.
-STIFF, FIRST = 0.25, 1000
+#: Points with positive entries of more than this share of the diagonal come first: FIRST is added to their weights. All
+#: of them are coarse if they are at most this share of a level.
+STIFF, FIRST, MOST_STIFF = 1 / 7, 1000, 0.01
 CUDA_CONSTANTS = {
     **{"DEPENDS": DEPENDS, "INTERPOLATES": INTERPOLATES, "UNDECIDED": UNDECIDED, "FINE": FINE, "COARSE": COARSE},
     **{"STIFF": STIFF, "FIRST": FIRST},
@@ -50,29 +53,35 @@ class Dependences(NamedTuple):
         For each entry of A, the bits DEPENDS and INTERPOLATES.
     influences : array of int32, shape (n,)
         How many points depend on each, and what puts it first.
-    is_stiff : array of uint8, shape (n,)
-        1 for a point whose positive off-diagonal entries add up to more than `STIFF` times its diagonal entry.
+    is_stiff : array of uint8, shape (n,), or None
+        1 for a point whose positive off-diagonal entries add up to more than `STIFF` times its diagonal entry. None if
+        no point is stiff, or if more than a share of `MOST_STIFF` are.
     """
 
     flags: Any
     influences: Any
-    is_stiff: Any
+    is_stiff: Any = None
 
 
 def classical_strength(A: AdmittedMatrix, theta: float) -> Dependences:
     """Return the strong dependences ``-a_ij >= theta max_k -a_ik`` of a canonical matrix with a positive diagonal."""
     xp, n = A.backend.xp, A.shape[0]
-    found = Dependences(xp.empty(A.indices.size, np.uint8), xp.zeros(n, np.int32), xp.empty(n, np.uint8))
+    flags, influences, is_stiff = xp.empty(A.indices.size, np.uint8), xp.zeros(n, np.int32), xp.empty(n, np.uint8)
     least = theta * (1 - 8 * float(np.finfo(A.dtype).eps))  # entries at the limit count, however they are rounded
     run = kernels_for(A)
-    run.find_dependences(n, A.indptr, A.indices, A.data, A.diagonal(), least, *found)
-    return found
+    run.find_dependences(n, A.indptr, A.indices, A.data, A.diagonal(), least, flags, influences, is_stiff)
+    has_few = 0 < int(is_stiff.sum()) <= MOST_STIFF * n
+    return Dependences(flags, influences, is_stiff if has_few else None)
 
 
 def split(A: AdmittedMatrix, found: Dependences) -> Any:
-    """Return the state of each point, COARSE or FINE, as int32, by PMIS. Points on which nobody depends are fine."""
+    """Return the state of each point, COARSE or FINE, as int32, by PMIS. A few stiff points are coarse; of the others
+    those on which nobody depends are fine.
+    """
     xp, n = A.backend.xp, A.shape[0]
-    states, weights = xp.empty(n, np.int32), xp.empty(n, np.uint64)
+    states, weights = xp.full(n, np.int32(UNDECIDED)), xp.empty(n, np.uint64)
+    if found.is_stiff is not None:
+        states[found.is_stiff > 0] = COARSE
     worklists, scratch = xp.empty((2, n), np.int32), xp.zeros(4, np.int32)
     pattern = A.indptr, A.indices, found.flags
     kernels_for(A).split_points(n, *pattern, found.influences, weights, states, worklists.reshape(-1), scratch)
@@ -136,12 +145,13 @@ def decide(first, end, left, indptr, indices, flags, weights, states):
 
 @KERNELS.resident
 def split_points(n, indptr, indices, flags, influences, weights, states, worklists, scratch):
-    """The states of all points."""
+    """The states of all points that are undecided."""
     length = 0
     for v in range(n):
         weights[v] = (np.uint64(influences[v]) << np.uint64(32)) | np.uint64(mix(v, 0))
-        states[v] = UNDECIDED if influences[v] > 0 else FINE
-        if influences[v] > 0:
+        if states[v] == UNDECIDED and influences[v] == 0:
+            states[v] = FINE
+        if states[v] == UNDECIDED:
             worklists[length] = v
             length += 1
     while length:

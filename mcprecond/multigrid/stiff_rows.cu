@@ -5,7 +5,7 @@
 #include "multigrid/team_sum.cuh"
 
 extern "C" __global__ void widen(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                 const unsigned char* near, unsigned char* wider) {
+                                 const VALUE* diagonal, const unsigned char* near, unsigned char* wider) {
     long long i = thread_id() / LANES;
     if (i >= n) return;
     double most = 0, found = near[i];
@@ -13,7 +13,8 @@ extern "C" __global__ void widen(long long n, const OFFSET* indptr, const int* i
         if (indices[k] != i) most = max(most, (double)fabs(values[k]));
     most = team_max(most);
     for (OFFSET k = indptr[i] + team_lane(); k < indptr[i + 1]; k += LANES)
-        if (near[indices[k]] && fabs(values[k]) >= LEAST_CONNECTION * most) found = 1;
+        if (near[indices[k]] && fabs(values[k]) >= LEAST_CONNECTION * min(most, (double)fabs(diagonal[indices[k]])))
+            found = 1;
     found = team_max(found);
     if (team_lane() == 0) wider[i] = found > 0;
 }

@@ -5,10 +5,10 @@ along it have a large energy. Where several such triangles meet, weights for the
 of these errors. Neither the smoother nor the coarse level reduces the few that are left, and CG takes some iterations
 for each of them.
 
-So the rows of P of fine points near a stiff point are relaxed, by steps ``P_f <- P_f - omega inv(D_f) (A P)_f``. Here
-D has the sums of the magnitudes of the rows of A. A point is stiff if its positive entries add up to more than a
-quarter of its diagonal entry. A row of P grows in the first `GROWTH` steps only. At the end its largest weights are
-kept, as in other rows, but more of them.
+So the rows of P of fine points near a stiff point, which `splitting` finds, are relaxed, by steps
+``P_f <- P_f - omega inv(D_f) (A P)_f``. Here D has the sums of the magnitudes of the rows of A. A row of P grows in the
+first steps only, as many as there may be connections between a stiff point and a point near it: so it reaches all
+coarse points among these. At the end its largest weights are kept, as in other rows, but more of them.
 
 Stuben: A review of algebraic multigrid, Journal of Computational and Applied Mathematics 128, 2001, relaxes all rows of
 P by Jacobi's method.
@@ -27,25 +27,27 @@ from mcprecond.multigrid.patterns import PARTS, Pattern, product_pattern
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
-STEPS, GROWTH, OMEGA = 8, 2, 3 / 2
-#: A point is near a stiff one if it is at most so many connections away, each at least this share of its row's largest.
-HOPS, LEAST_CONNECTION = 3, 0.05
+STEPS, OMEGA = 8, 3 / 2
+#: How many connections away a point near a stiff one is, at most: on the finest level, and on coarser ones, where they
+#: reach farther. An entry connects two points if it is at least this share of the largest one in the row of
+#: the outer point, or of the diagonal entry of the inner one: beside diagonal entries of 10^7 it may be small.
+FINEST_HOPS, HOPS, LEAST_CONNECTION = 3, 2, 0.05
 #: Weights of a relaxed row that are kept.
-MOST_NEAR = 8
-#: No row is relaxed if the share of stiff points is above MOST_STIFF, or that of points near them above MOST_RELAXED.
-MOST_STIFF, MOST_RELAXED = 0.01, 0.3
+MOST_NEAR = 12
+#: No row is relaxed if the share of points near stiff ones is above this.
+MOST_RELAXED = 0.3
 CUDA_CONSTANTS = {"LEAST_CONNECTION": LEAST_CONNECTION, "OMEGA": OMEGA}
 
 
-def points_near(A: AdmittedMatrix, is_stiff: Any) -> Any:
-    """Return whether each point is near a stiff one, as uint8; None if no point is stiff, or too many are."""
+def points_near(A: AdmittedMatrix, is_stiff: Any, hops: int) -> Any:
+    """Return whether each point is near a stiff one, as uint8; None if `is_stiff` is, or if too many are near."""
     n = A.shape[0]
-    if not 0 < int(is_stiff.sum()) <= MOST_STIFF * n:
+    if is_stiff is None:
         return None
-    run = kernels_for(A, A.indices.size / n)
+    run, diagonal = kernels_for(A, A.indices.size / n), A.diagonal()
     near, wider = is_stiff.copy(), A.backend.xp.empty_like(is_stiff)
-    for _ in range(HOPS):
-        run.widen(n, A.indptr, A.indices, A.data, near, wider)
+    for _ in range(hops):
+        run.widen(n, A.indptr, A.indices, A.data, diagonal, near, wider)
         near, wider = wider, near
     return near if int(near.sum()) <= MOST_RELAXED * n else None
 
@@ -67,6 +69,8 @@ class RelaxedRows:
         Of P with its plain rows.
     count : int
         Columns of P.
+    hops : int
+        In how many steps rows grow.
 
     Attributes
     ----------
@@ -74,7 +78,7 @@ class RelaxedRows:
         Of the relaxed rows.
     """
 
-    def __init__(self, A: AdmittedMatrix, rows: Any, P_pattern: Pattern, count: int) -> None:
+    def __init__(self, A: AdmittedMatrix, rows: Any, P_pattern: Pattern, count: int, hops: int) -> None:
         backend, xp, n = A.backend, A.backend.xp, A.shape[0]
         self.rows, self.P_pattern, self.count = rows.astype(np.int32), P_pattern, count
         #: The place of each point among the relaxed ones; -1 for others.
@@ -88,7 +92,7 @@ class RelaxedRows:
         members = indptr, xp.where(numbers >= 0, n + numbers, neighbors).astype(np.int32)
         plain, places = rows_in_order(P_pattern, self.rows, xp)
         self.pattern = plain, P_pattern[1][places]
-        for _ in range(GROWTH):
+        for _ in range(hops):
             lists = (
                 xp.concatenate((P_pattern[0], P_pattern[0][-1] + self.pattern[0][1:])),
                 xp.concatenate((P_pattern[1], self.pattern[1])),
@@ -134,16 +138,16 @@ def replace_rows(pattern: Pattern, others: Pattern, rows: Any, xp: Any) -> tuple
 
 
 @KERNELS.per_item
-def widen(first, end, indptr, indices, values, near, wider):
-    """Whether each point is near, or a point is to which it has a large entry."""
+def widen(first, end, indptr, indices, values, diagonal, near, wider):
+    """Whether each point is near, or connected with a point that is."""
     for i in range(first, end):
-        most = 0.0
+        most, found = 0.0, near[i]
         for k in range(indptr[i], indptr[i + 1]):
             if indices[k] != i:
                 most = max(most, np.float64(abs(values[k])))
-        found = near[i]
         for k in range(indptr[i], indptr[i + 1]):
-            found |= near[indices[k]] and abs(values[k]) >= LEAST_CONNECTION * most
+            j = np.uint32(indices[k])
+            found |= near[j] and abs(values[k]) >= LEAST_CONNECTION * min(most, np.float64(abs(diagonal[j])))
         wider[i] = found
 
 

@@ -18,7 +18,7 @@ from mcprecond.multigrid import fitting_multigrid, products
 from mcprecond.multigrid.extended import MOST, MOST_SCALING, ExtendedInterpolation, ExtendedWeights
 from mcprecond.multigrid.setup import MOST_COMPLEXITY
 from mcprecond.multigrid.splitting import COARSE, DEPENDS, INTERPOLATES, THETA, classical_strength, split
-from mcprecond.multigrid.stiff_rows import MOST_NEAR
+from mcprecond.multigrid.stiff_rows import HOPS, MOST_NEAR, kernels_for
 from mcprecond.preconditioners.setup import admit
 from mcprecond.problems.graphs import rmat
 
@@ -85,7 +85,7 @@ def test_relaxed_rows_are_those_of_the_formula(dtype, seed, to_device, backend):
     assert rows.any()
     indptr, columns = plain.pattern
     reach = dense_csr(backend.xp.ones(len(columns)), columns, indptr, before.shape, backend) > 0
-    relaxed = relaxed_rows(A.toarray(), before, reach, rows)
+    relaxed = relaxed_rows(A.toarray(), before, reach, rows, HOPS)
     assert np.array_equal(after[~rows], before[~rows])
     eps = float(np.finfo(dtype).eps)
     for own, all_weights in zip(after[rows], relaxed[rows], strict=True):
@@ -122,8 +122,9 @@ FAMILIES = {
     "jumping": (lambda: jumping(96), 9, 2.5),
     "anisotropic": (lambda: anisotropic(150), 8, 2.7),
     "triangles": (lambda: slivers(8000, 1.0), 10, 2.7),
-    "flat triangles": (lambda: slivers(20000, 1.0, hull=True), 15, 2.7),
-    "flat triangles again": (lambda: slivers(12000, 1.0, 5, hull=True), 15, 2.7),
+    "flat triangles": (lambda: slivers(20000, 1.0, hull=True), 11, 2.7),
+    "flat triangles again": (lambda: slivers(12000, 1.0, 5, hull=True), 11, 2.7),
+    "many flat triangles": (lambda: slivers(200_000, 1.0, 2, hull=True), 12, 2.7),
 }
 
 
@@ -136,6 +137,32 @@ def test_iterations_and_complexity(family, to_device):
     result = pcg(to_device(A), to_device(A @ x), M=M, rtol=1e-8)
     assert result.converged and result.iterations <= most
     assert M.operator_complexity <= complexity
+
+
+def test_entries_connect_that_are_large_for_the_inner_point(to_device, backend):
+    """Point 0 is stiff, and its entry to point 1 is large for itself alone, that to point 3 for neither."""
+    A = sp.diags_array([10.0, 1e7, 1e7, 10.0]).tolil()
+    for i, j, a in ((0, 1, 4.0), (1, 2, -9e6), (0, 3, 0.4), (3, 2, -9.0)):
+        A[i, j] = A[j, i] = a
+    matrix = admit(to_device(sp.csr_matrix(A)))[0].canonical()
+    is_stiff = to_device(np.array([1, 0, 0, 0], np.uint8))
+    run, near = kernels_for(matrix, 3), backend.xp.zeros(4, np.uint8)
+    run.widen(4, matrix.indptr, matrix.indices, matrix.data, matrix.diagonal(), is_stiff, near)
+    assert backend.to_host(near).tolist() == [1, 1, 0, 0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_few_stiff_points_are_coarse(seed, to_device, backend):
+    A = to_device(slivers(4000, 1.0, seed, hull=True))
+    number = 0
+    for level in ClassicalAMG(A, max_coarse=200).levels[:-1]:
+        matrix = admit(level.A)[0].canonical()
+        found = classical_strength(matrix, THETA)
+        if found.is_stiff is not None:
+            numbers = backend.to_host(level.interpolation.extended.numbers)
+            assert (numbers[backend.to_host(found.is_stiff) > 0] >= 0).all()
+            number += 1
+    assert number
 
 
 @pytest.mark.parametrize("make", [lambda: sp.csr_matrix(jumping(40)), lambda: slivers(3000, 1.0, 2, hull=True)])

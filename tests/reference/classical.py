@@ -6,8 +6,8 @@ import numpy as np
 
 from mcprecond.backends.hashing import mix
 from mcprecond.multigrid.extended import LARGE_DEGREE
-from mcprecond.multigrid.splitting import FIRST, STIFF
-from mcprecond.multigrid.stiff_rows import GROWTH, OMEGA, STEPS
+from mcprecond.multigrid.splitting import FIRST, MOST_STIFF, STIFF
+from mcprecond.multigrid.stiff_rows import OMEGA, STEPS
 
 
 def dependences(A: np.ndarray, theta: float) -> tuple[np.ndarray, np.ndarray]:
@@ -20,11 +20,13 @@ def dependences(A: np.ndarray, theta: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def coarse_points(A: np.ndarray, strong: np.ndarray) -> np.ndarray:
-    """Whether each point is coarse: one after the other, the largest weight first."""
+    """Whether each point is coarse: a few stiff ones, and then one after the other, the largest weight first."""
     n = len(A)
     share = np.maximum(A.real * (1 - np.eye(n)), 0).sum(axis=1) / abs(np.diagonal(A))
-    influences = strong.sum(axis=0) + np.where(share > STIFF, FIRST, 0)
-    is_coarse, is_fine = np.zeros(n, bool), influences == 0
+    is_stiff = share > STIFF
+    influences = strong.sum(axis=0) + np.where(is_stiff, FIRST, 0)
+    is_coarse = is_stiff & (is_stiff.sum() <= MOST_STIFF * n)
+    is_fine = ((influences == 0) | strong[:, is_coarse].any(axis=1)) & ~is_coarse
     for v in sorted(range(n), key=lambda v: (influences[v], int(mix(v, 0))), reverse=True):
         if not is_fine[v]:
             is_coarse[v] = True
@@ -63,9 +65,9 @@ def extended(A: np.ndarray, passes: np.ndarray, is_coarse: np.ndarray) -> np.nda
     return W[:, is_coarse]
 
 
-def relaxed_rows(A: np.ndarray, P: np.ndarray, reach: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def relaxed_rows(A: np.ndarray, P: np.ndarray, reach: np.ndarray, rows: np.ndarray, hops: int) -> np.ndarray:
     """P with some rows after the steps of Jacobi's method, where they may grow beyond the reach in the first ones."""
-    for _ in range(GROWTH):
+    for _ in range(hops):
         reach = np.where(rows[:, None], (A != 0).astype(int) @ reach > 0, reach)
     P = P.copy()
     for _ in range(STEPS):
