@@ -145,12 +145,11 @@ class Multiplication:
             left, right, sharing = self._sum_of_pieces(), self.pieces.take(), 1
         self.sharing, self.n = sharing, len(left[0]) - 1
         of_right = len(right.columns) / max(len(right.begins), 1)
-        expected = min(len(left[1]) / max(self.n, 1), GROWTH) * of_right
+        expected = min(min(len(left[1]) / max(self.n, 1), GROWTH) * of_right, width)
         lanes = lanes_that_hold(expected, of_right, k, self.dtype)
         teams = backend.resident_warps * WARP // lanes or PARTS
         self.room = max(int(expected * self.n), LEAST_ROOM)
         reserved = min(max(self.room // (8 * teams), 16), MOST_RESERVED)
-        self.begins, self.ends = backend.xp.empty((2, self.n), np.int64)
         used = self._find(left, right, lanes, reserved)
         if used > self.room and self.entries <= most:
             # Less room stays empty than what the teams reserve last, and than what rows have that did not fit.
@@ -164,7 +163,9 @@ class Multiplication:
         """Compute the product, find where each row lies, and return how much room they need."""
         xp = self.backend.xp
         found, self.stages = xp.zeros(4, np.int64), list[Stage]()
-        self.rows = rows = self._new_rows()
+        columns, numbers = xp.empty(self.room, np.int32), xp.empty(self.room * self.k, self.dtype)
+        begins, ends = xp.empty((2, self.n), np.int64)
+        self.rows = rows = Rows(begins, ends, columns, numbers)
         stage = Stage(lanes, xp.empty(0, np.int32), self.n)
         while True:
             self.stages.append(stage)
@@ -176,11 +177,6 @@ class Multiplication:
                 return used
             found[LEFT_OVER] = 0
             stage = Stage(WARP if stage.lanes < WARP else BLOCK, left_over[:count], count)
-
-    def _new_rows(self) -> Rows:
-        xp = self.backend.xp
-        columns, numbers = xp.empty(self.room, np.int32), xp.empty(self.room * self.k, self.dtype)
-        return Rows(self.begins, self.ends, columns, numbers)
 
     def _launch(self, stage: Stage, left: Arrays, right: Rows) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
         """Return the kernels of a stage, and their first and last arguments."""
@@ -205,13 +201,13 @@ class Multiplication:
         """Return the product with the first numbers, and keep where its rows lie, for `compute`."""
         rows, self.rows = self.rows, None
         assert rows is not None
-        self.columns = rows.columns[: self.room].copy()
-        return rows
+        columns = rows.columns[: self.room]
+        self.kept = rows._replace(columns=columns.copy(), numbers=None)
+        return rows._replace(columns=columns)
 
     def compute(self, left: Arrays, right: Rows) -> Rows:
         """Return the product with other numbers of the factors. Launches kernels only."""
-        numbers = self.backend.xp.empty(self.room * self.k, self.dtype)
-        rows = Rows(self.begins, self.ends, self.columns, numbers)
+        rows = self.kept._replace(numbers=self.backend.xp.empty(self.room * self.k, self.dtype))
         self.compute_into(left, right, rows, 1)
         return rows
 
