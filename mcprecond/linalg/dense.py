@@ -76,7 +76,10 @@ def inverse_of(csr: Any, backend: Backend, sizes: Callable[[], Any] | None = Non
     if n == 0:
         return dense.astype(dtype)
     run = backend.kernels(KERNELS, VALUE=wide, LANES=32)
-    rows = xp.asarray(csr.indptr, dtype=np.int32), csr.indices, csr.data.astype(wide, copy=False)
+    rows = (
+        *(xp.asarray(array, dtype=np.int32) for array in (csr.indptr, csr.indices)),
+        csr.data.astype(wide, copy=False),
+    )
     run.find_scales(n, *rows, diagonal, scales)
     run.scale_to_dense(n, *rows, scales, dense)
     if backend.name == "gpu" and is_same_on_all_gpus():  # CUDA's libraries choose their steps by the device
