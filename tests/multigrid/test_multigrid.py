@@ -18,7 +18,16 @@ from reference.aggregation import independent_set
 
 from benchmarks.cases import diffusion
 from benchmarks.papers.mesh_families import anisotropic, jumping
-from mcprecond import ILU0, MulticolorGS, MulticolorSGS, PatternChangedError, SmoothedAggregation, pcg, problems
+from mcprecond import (
+    ILU0,
+    ClassicalAMG,
+    MulticolorGS,
+    MulticolorSGS,
+    PatternChangedError,
+    SmoothedAggregation,
+    pcg,
+    problems,
+)
 from mcprecond.backends import get_backend
 from mcprecond.coloring.graph import Graph
 from mcprecond.linalg.vectors import signs
@@ -860,6 +869,16 @@ def test_every_entry_without_one_across_is_named(to_device, A):
         B = sp.csr_matrix((values[others], (rows[others], columns[others])), shape=A.shape)
         with pytest.raises(ValueError, match=f"holds -1.0 in row {columns[k]}, column {rows[k]}, and something else"):
             refuse_unsymmetric(admit_matrix(to_device(B)).canonical())
+
+
+@pytest.mark.parametrize("n", [8, 40])  # a dense level alone, and several levels
+@pytest.mark.parametrize("build", [SmoothedAggregation, ClassicalAMG])
+def test_indices_of_64_bits(n, build, backend, to_device):
+    A, r = to_device(grid5(n)), to_device(np.random.default_rng(0).uniform(-1, 1, n * n))
+    wide = A.copy()
+    wide.indptr, wide.indices = A.indptr.astype(np.int64), A.indices.astype(np.int64)
+    x, same = (backend.to_host(build(matrix) @ r) for matrix in (A, wide))
+    np.testing.assert_array_equal(x, same)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
