@@ -1,6 +1,7 @@
 // Patterns of products: a team of LANES threads per row, or a block for a row that is WIDE. See patterns.py.
 
 #include "cuda/search.cuh"
+#include "multigrid/marks.cuh"
 #include "multigrid/team_sum.cuh"
 
 // Visit the columns that the members of row v list. The threads of the team share the members.
@@ -18,49 +19,27 @@ __device__ __forceinline__ void visit_lists(long long v, long long width, const 
 }
 
 #ifdef WIDE
-// A bit for each column, in memory, which is zero before and afterwards. The block goes over them in order.
+// By a bit for each column, in memory.
 struct Union {
-    uint32* marks;
-    int words;
+    Marks marks;
 
-    __device__ Union(long long width, uint32* all_marks) : words((int)((width + 31) / 32)) {
-        marks = all_marks + blockIdx.x * (long long)words;
-    }
+    __device__ Union(long long width, uint32* all_marks) : marks(width, all_marks) {}
     static __device__ __forceinline__ bool takes(long long count, long long done) { return count > done; }
 
     __device__ void unite(long long v, long long width, const OFFSET* indptr, const int* members,
                           const long long* list_indptr, const int* lists) {
         visit_lists(v, width, indptr, members, list_indptr, lists, [&](int column) {
-            atomicOr(&marks[column / 32], 1u << column % 32);
+            marks.set(column);
             return true;
         });
         __syncthreads();
     }
 
-    // Call `visit(place, column)` for all columns; returns how many there are.
+    // Call `visit(place, column)` for all columns, and forget them; returns how many there are.
     template <typename Visit>
     __device__ long long visit(Visit visit) {
-        __shared__ int of_warps[BLOCK / WARP];
-        long long count = 0;
-        for (int first = 0; first < words; first += BLOCK) {
-            int w = first + threadIdx.x, warp = threadIdx.x / WARP;
-            uint32 bits = w < words ? ptx::load_l2(&marks[w]) : 0;
-            int through = __popc(bits);
-            for (int step = 1; step < WARP; step *= 2) {
-                int before = __shfl_up_sync(FULL_WARP, through, step);
-                if (lane_id() >= step) through += before;
-            }
-            if (lane_id() == WARP - 1) of_warps[warp] = through;
-            __syncthreads();
-            long long place = count + through - __popc(bits);
-            for (int other = 0; other < BLOCK / WARP; ++other) {
-                if (other < warp) place += of_warps[other];
-                count += of_warps[other];
-            }
-            if (bits) marks[w] = 0;
-            for (; bits; bits &= bits - 1) visit(place++, w * 32 + __ffs(bits) - 1);
-            __syncthreads();
-        }
+        long long count = marks.visit(visit);
+        marks.clear();
         return count;
     }
 };

@@ -4,7 +4,7 @@
 // it. So every sum is in the order of the entries.
 
 #include "cuda/numbers.cuh"
-#include "multigrid/blocks.cuh"
+#include "multigrid/marks.cuh"
 #include "multigrid/team.cuh"
 
 struct Csr {
@@ -42,19 +42,17 @@ __device__ __forceinline__ void sync_together() {
 }
 
 #ifdef WIDE
-// The sums of a row in memory, a number for each column, and a bit for each that is there. Both are zero before and
-// afterwards.
+// The sums of a row in memory, with numbers for each column, which are zero before and afterwards.
 template <bool IS_KNOWN>
 struct Sums {
     VALUE* numbers;
-    uint32* marks;
-    int words;
+    Marks marks;
 
-    __device__ Sums(long long width, VALUE* all_numbers, uint32* all_marks) : words((int)((width + 31) / 32)) {
-        numbers = all_numbers + blockIdx.x * width * WIDTH;
-        marks = all_marks + blockIdx.x * (long long)words;
-    }
+    __device__ Sums(long long width, VALUE* all_numbers, uint32* all_marks)
+        : numbers(all_numbers + blockIdx.x * width * WIDTH), marks(width, all_marks) {}
+    __device__ __forceinline__ VALUE* of(int column) const { return numbers + (long long)column * WIDTH; }
     __device__ __forceinline__ bool fits() const { return true; }
+    __device__ __forceinline__ void start(int, const int*) const {}
 
     // Add a row. The first column of each thread, and the first LANES numbers, are loaded already.
     __device__ void add(const Multiple& row, int length, int column, VALUE number, const Rows& from) {
@@ -62,60 +60,31 @@ struct Sums {
             int t = q / WIDTH;
             if (q >= LANES) column = from.columns[row.list + t], number = from.numbers[row.begin() + q];
             of(column)[q - t * WIDTH] += row.factor * number;
-            if (q == t * WIDTH) atomicOr(&marks[column / 32], 1u << column % 32);
+            if (q == t * WIDTH) marks.set(column);
         }
         __syncthreads();
     }
 
-    // Call `visit(place, column)` for all columns, in order; returns how many they are.
-    template <typename Visit>
-    __device__ int visit(Visit visit) {
-        __shared__ int of_warps[BLOCK / WARP];
-        int count = 0;
-        for (int first = 0; first < words; first += BLOCK) {
-            int w = first + threadIdx.x, warp = threadIdx.x / WARP;
-            uint32 bits = w < words ? ptx::load_l2(&marks[w]) : 0;
-            int through = __popc(bits);
-            for (int step = 1; step < WARP; step *= 2) {
-                int before = __shfl_up_sync(FULL_WARP, through, step);
-                if (lane_id() >= step) through += before;
-            }
-            if (lane_id() == WARP - 1) of_warps[warp] = through;
-            __syncthreads();
-            int place = count + through - __popc(bits);
-            for (int other = 0; other < BLOCK / WARP; ++other) {
-                if (other < warp) place += of_warps[other];
-                count += of_warps[other];
-            }
-            for (; bits; bits &= bits - 1) visit(place++, w * 32 + __ffs(bits) - 1);
-            __syncthreads();
-        }
-        return count;
-    }
     __device__ int count() {
-        return visit([](int, int) {});
+        return (int)marks.visit([](long long, int) {});
     }
-
-    __device__ __forceinline__ VALUE* of(int column) const { return numbers + (long long)column * WIDTH; }
     __device__ void take_all(bool is_kept, int* columns, VALUE* result) {
         if (!is_kept) return;
-        visit([&](int place, int column) {
+        marks.visit([&](long long place, int column) {
             columns[place] = column;
-            for (int c = 0; c < WIDTH; ++c) result[(long long)place * WIDTH + c] = of(column)[c];
+            for (int c = 0; c < WIDTH; ++c) result[place * WIDTH + c] = of(column)[c];
         });
     }
-    __device__ __forceinline__ void start(int, const int*) const {}
     __device__ void take(int count, const int* columns, VALUE* result) {
         for (long long q = threadIdx.x; q < (long long)count * WIDTH; q += BLOCK)
             result[q] = of(columns[q / WIDTH])[q % WIDTH];
     }
     __device__ void clear() {
         __syncthreads();
-        visit([&](int, int column) {
+        marks.visit([&](long long, int column) {
             for (int c = 0; c < WIDTH; ++c) of(column)[c] = VALUE();
         });
-        for (int w = threadIdx.x; w < words; w += BLOCK) marks[w] = 0;
-        __syncthreads();
+        marks.clear();
     }
 };
 #else
@@ -453,7 +422,7 @@ extern "C" __global__ void sort_rows(long long n, long long width, long long sha
     bool is_sorted = true;
     for (int t = team_lane(); t + 1 < length; t += LANES) is_sorted &= found[t] < found[t + 1];
     is_sorted = __all_sync(team_mask(), is_sorted);
-    VALUE* own = numbers + begin_of(v, r, SHARING, WIDTH, indptr);
+    VALUE* own = numbers + (list * SHARING + r * length) * WIDTH;
     for (int t = team_lane(); t < length; t += LANES) {
         int place = is_sorted ? t : 0;
         for (int other = 0; other < length && !is_sorted; ++other) place += found[other] < found[t];

@@ -302,9 +302,12 @@ def add_up(i, sharing, k, indptr, indices, values, begins, ends, columns, number
 @compile_inlined
 def list_columns(i, sharing, indptr, indices, begins, ends, columns, last_row, listed):
     """List the columns of row i of the product, in any order. Returns how many they are."""
-    count = 0
+    count, before = 0, -1
     for e in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
         u = np.uint32(indices[e]) if sharing == 1 else np.uint32(np.uint32(indices[e]) // sharing)
+        if sharing > 1 and u == before:
+            continue  # the columns of the same list are there
+        before = u
         for t in range(np.uint64(begins[u]), np.uint64(ends[u])):
             column = np.uint32(columns[t])
             listed[count] = column

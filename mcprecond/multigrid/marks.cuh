@@ -1,0 +1,45 @@
+// A bit in memory for each column of a matrix, over which a block of threads goes in order.
+#pragma once
+
+#include "cuda/grid.cuh"
+
+// All bits are zero before and afterwards. Each block has its own.
+struct Marks {
+    uint32* marks;
+    int words;
+
+    __device__ Marks(long long width, uint32* all_marks) : words((int)((width + 31) / 32)) {
+        marks = all_marks + blockIdx.x * (long long)words;
+    }
+    __device__ __forceinline__ void set(int column) { atomicOr(&marks[column / 32], 1u << column % 32); }
+
+    // Call `visit(place, column)` for all columns; returns how many there are.
+    template <typename Visit>
+    __device__ long long visit(Visit visit) {
+        __shared__ int of_warps[BLOCK / WARP];
+        long long count = 0;
+        for (int first = 0; first < words; first += BLOCK) {
+            int w = first + threadIdx.x, warp = threadIdx.x / WARP;
+            uint32 bits = w < words ? ptx::load_l2(&marks[w]) : 0;
+            int through = __popc(bits);
+            for (int step = 1; step < WARP; step *= 2) {
+                int before = __shfl_up_sync(FULL_WARP, through, step);
+                if (lane_id() >= step) through += before;
+            }
+            if (lane_id() == WARP - 1) of_warps[warp] = through;
+            __syncthreads();
+            long long place = count + through - __popc(bits);
+            for (int other = 0; other < BLOCK / WARP; ++other) {
+                if (other < warp) place += of_warps[other];
+                count += of_warps[other];
+            }
+            for (; bits; bits &= bits - 1) visit(place++, w * 32 + __ffs(bits) - 1);
+            __syncthreads();
+        }
+        return count;
+    }
+    __device__ void clear() {
+        for (int w = threadIdx.x; w < words; w += BLOCK) marks[w] = 0;
+        __syncthreads();
+    }
+};
