@@ -156,7 +156,7 @@ class SchurComplement(Product):
 
 
 def eliminate(level: Level, A: AdmittedMatrix) -> Any:
-    """Eliminate points of a canonical matrix with a diagonal, if that pays: A -> F -> P -> pattern of the Schur
+    """Eliminate points of a canonical matrix with a diagonal, if that pays: A -> F -> P -> Schur
     complement. Return the points that are left, or None if all are.
 
     If the pattern is not symmetric, all are: two points of F could be neighbors by an entry on one side only.
