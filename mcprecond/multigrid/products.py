@@ -35,7 +35,7 @@ LEAST_ROOM = 2**18  # entries
 MOST_RESERVED = 512  # entries for which a team reserves room at once, unless a row has more
 #: Rows that are too long for shared memory are added up in memory, with a number for each column. All blocks of threads
 #: together get so many bytes for that.
-MOST_BYTES = 2**28
+MOST_BYTES = 2**26
 #: A team goes over each row of the first factor. On a GPU, if one of them has more than LONG entries, all are cut into
 #: pieces of at most PIECE entries.
 LONG, PIECE = 2048, 512
@@ -300,7 +300,7 @@ def add_up(i, sharing, k, indptr, indices, values, begins, ends, columns, number
 
 
 @compile_inlined
-def list_columns(i, sharing, indptr, indices, begins, ends, columns, last_row, listed):
+def gather_columns(i, sharing, indptr, indices, begins, ends, columns, last_row, listed):
     """List the columns of row i of the product, in any order. Returns how many they are."""
     count, before = 0, -1
     for e in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
@@ -350,7 +350,7 @@ def multiply_parts(
         last_row, listed = np.full(width, -1, np.int32), np.empty(width + 1, np.int32)
         sums, next, stop, entries, longest = np.zeros(width * k, result.dtype), 0, 0, 0, 0
         for i in range(part * n // PARTS, (part + 1) * n // PARTS):
-            count = list_columns(i, sharing, indptr, indices, begins, ends, columns, last_row, listed)
+            count = gather_columns(i, sharing, indptr, indices, begins, ends, columns, last_row, listed)
             add_up(i, sharing, k, indptr, indices, values, begins, ends, columns, numbers, sums)
             if next + count > stop:
                 most = max(count, reserved)
