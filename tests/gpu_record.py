@@ -46,8 +46,9 @@ WAYS = {"blocking": {"CUDA_LAUNCH_BLOCKING": "1"}, "free-running": {"CUDA_LAUNCH
 OUTCOMES = ("passed", "failed", "skipped", "error")
 
 
-#: The number of processes for each GPU, and the largest number in total. Most processes compile while one of them uses
-#: the GPU. If there are too many, tests take longer, although there are more cores.
+#: We start PER_GPU processes for each GPU, but at most MOST in total. While one process uses the GPU, most of the
+#: others compile. If there are more, each test takes longer,
+#: even where there are more cores.
 PER_GPU, MOST = 14, 28
 THREADS = 2  # of each process: with one for each processor the loops of all are in each other's way
 LONG = 20.0  # seconds: the tests of a function that takes longer are shared out one by one

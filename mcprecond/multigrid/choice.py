@@ -45,8 +45,8 @@ MOST_ONE_SIDED, MOST_LONELY = 0.05, 0.002
 MOST_FLAT = 0.1
 #: A graph has hubs if its longest row has more than HUB times as many entries as the average row. Coarse levels are
 #: dense on such graphs, and their setup takes as long as hundreds of products with A. So the hierarchy has one level if
-#: CG with Jacobi's preconditioner is expected to reduce the residual by TOLERANCE within FEW steps. The rate of
-#: convergence is that of the first STEPS steps.
+#: CG with Jacobi's preconditioner probably reduces the residual by the factor TOLERANCE within FEW steps. We assume
+#: that it goes on to converge as fast as in its first STEPS steps.
 HUB, STEPS, FEW, TOLERANCE = 50, 20, 60, 1e-8
 
 

@@ -22,9 +22,9 @@ extern "C" __global__ void find_chains(long long n, const OFFSET* indptr, const 
     add_block_sums<2>(report, {gone, entries});
 }
 
-// Visit the entries of row i of A that determine a row of the transfers: the row of R that belongs to point i if the
-// point stays, or row i of P if the point is eliminated. The function calls `visit(place, k)` for each entry k, where
-// `place` is the position of the corresponding entry in the row of R or P, and returns the number of these entries.
+// Visit the entries of row i of A from which a row of R or P is computed: point i's row of R if the point stays, or its
+// row of P if the point is eliminated. For each such entry a_k, the function calls `visit(place, k)`, where `place` is
+// the position in the row of R or P. The function returns the number of entries.
 template <typename Visit>
 __device__ __forceinline__ int visit_transfer(long long i, const OFFSET* indptr, const int* indices, const int* numbers,
                                               Visit visit) {

@@ -108,7 +108,7 @@ class ExactInterpolation(Interpolation):
         self.count = count = n - gone
         self.numbers, self.points = states, xp.empty(count, np.int32)
         pattern, run = (A.indptr, A.indices, self.numbers), self._kernels(A)
-        # Of the rows of P, those of R, and those of A that stay, one behind the other.
+        # `counts` has the lengths of the rows of P, then of R, and then of the rows of A that stay, behind a zero.
         counts = xp.empty(n + 2 * count + 1, np.int64)
         run.count_rows(n, count, *pattern, xp.cumsum(states, dtype=np.int32), self.points, counts)
         offsets = xp.cumsum(counts)

@@ -1,7 +1,7 @@
 // Products of sparse matrices: a team of LANES threads per row, or a block for a row that is WIDE. See products.py.
 //
-// For each entry in a row of the first factor a team adds a multiple of a row of the second, each thread some numbers of
-// it. So every sum is in the order of the entries.
+// For each entry in a row of the first factor a team adds a multiple of a row of the second, each thread some numbers
+// of it. So every sum is in the order of the entries.
 
 #include "cuda/numbers.cuh"
 #include "multigrid/marks.cuh"
@@ -19,8 +19,8 @@ struct Rows {
     VALUE* numbers;
 };
 
-// A row of the second factor times a factor: where its list begins, its number among those that share the list, and
-// where the places of its columns begin.
+// A multiple of a row of the second factor. `list` is where the list of its columns begins, `row` is its number among
+// the rows that share the list, and `places` is where the team keeps the positions of its columns in the hash table.
 struct Multiple {
     VALUE factor;
     long long list;
@@ -31,8 +31,8 @@ struct Multiple {
     __device__ __forceinline__ long long begin() const { return (list * SHARING + row * length) * WIDTH; }
 };
 
-// The teams of a warp go together, so that they do not wait for each other in turn: a team without a row, or with a
-// shorter one, adds nothing.
+// All teams of a warp take the same branches. If they did not, the hardware would run them one after the other. A team
+// that has no row, or a shorter row than the others, adds nothing.
 __device__ __forceinline__ void sync_together() {
 #ifdef WIDE
     __syncthreads();
@@ -93,7 +93,8 @@ struct Sums {
 #define EMPTY -1
 #define PLACES (WIDTH == 1 ? TABLE : LANES * (int)(NUMBER_BYTES / sizeof(VALUE)))
 
-// A hash table of columns in shared memory. All is empty before and afterwards.
+// A hash table of column indices in shared memory, with linear probing. It is empty at the beginning and at the end of
+// each row.
 struct Table {
     int* keys;
     bool is_full;  // whether this thread found no place for a column
@@ -106,7 +107,8 @@ struct Table {
 
     static __device__ __forceinline__ int hash(int column) { return (int)((uint32)column * 0x9e3779b9u >> 16) % TABLE; }
 
-    // Where a column is; `is_new(place)` is called if it was not there. If there is no place left, the row does not fit.
+    // Return the position of a column. If the column is new, it is inserted, and `is_new(position)` is called. If the
+    // table is full, the row does not fit.
     template <typename New>
     __device__ __forceinline__ int insert(int column, New is_new) {
         int h = hash(column);
@@ -121,7 +123,7 @@ struct Table {
         is_full = true;
         return 0;
     }
-    // Where a column is that is there.
+    // Return the position of a column that the table contains.
     __device__ __forceinline__ int find(int column) const {
         int h = hash(column);
         while (keys[h] != column) CHECK(column, keys[h] != EMPTY), h = (h + 1) % TABLE;
@@ -129,9 +131,10 @@ struct Table {
     }
 };
 
-// The sums of a row in shared memory. Its columns are known before, or found while they are added.
+// The sums of a row in shared memory. If IS_KNOWN, the columns are inserted before anything is added; otherwise they
+// are inserted while rows are added.
 #if WIDTH == 1
-// A number stands at the place of its column.
+// The sum of a column has the same position as the column in the hash table.
 template <bool IS_KNOWN>
 struct Sums : Table {
     VALUE* numbers;
@@ -260,14 +263,14 @@ struct Sums : Table {
 
 #define AHEAD 4  // rows
 
-// The largest number of the teams that go together.
+// Return the maximum over the teams of the warp.
 __device__ __forceinline__ int most_of(int number) {
     for (int step = WARP / 2; step >= LANES; step /= 2) number = max(number, __shfl_xor_sync(FULL_WARP, number, step));
     return number;
 }
 
-// Add some of the next rows, from one to before another. The first columns and numbers of AHEAD rows are loaded before
-// these are added.
+// Add the rows next[first], ..., next[end - 1]. The first columns and numbers of AHEAD rows are loaded before these
+// rows are added, so that the loads overlap.
 template <bool IS_KNOWN>
 __device__ __forceinline__ void add_rows(Sums<IS_KNOWN>& sums, const Multiple* next, int first, int end,
                                          const Rows& right) {
@@ -288,7 +291,8 @@ __device__ __forceinline__ void add_rows(Sums<IS_KNOWN>& sums, const Multiple* n
     }
 }
 
-// Find the places of the columns of the next rows, of as many at once as there is room for, and add these rows.
+// Add the next rows. Where entries have several numbers, the positions of the columns are found first, for as many rows
+// at once as `places` has room for.
 template <bool IS_KNOWN>
 __device__ __forceinline__ void place_and_add_rows(Sums<IS_KNOWN>& sums, Multiple* next, int rows, const Rows& right) {
 #if WIDTH == 1 || defined(WIDE)
@@ -315,8 +319,8 @@ __device__ __forceinline__ void place_and_add_rows(Sums<IS_KNOWN>& sums, Multipl
 #endif
 }
 
-// Add up row i of the product, none if it is negative; returns whether it fits. Each thread of the team looks up one of
-// the next rows of the second factor.
+// Add up row i of the product, or nothing if i is negative, and return whether the row fits. Each thread of the team
+// looks up one of the next rows of the second factor.
 template <bool IS_KNOWN>
 __device__ __forceinline__ bool add_up(Sums<IS_KNOWN>& sums, long long i, const Csr& left, const Rows& right) {
     __shared__ Multiple multiples[BLOCK];
@@ -339,7 +343,7 @@ __device__ __forceinline__ bool add_up(Sums<IS_KNOWN>& sums, long long i, const 
     return sums.fits();
 }
 
-// The number that thread 0 of the team has.
+// Return the number that thread 0 of the team has.
 __device__ __forceinline__ long long of_first(long long number) {
 #ifdef WIDE
     __shared__ long long of_block;
@@ -353,7 +357,7 @@ __device__ __forceinline__ long long of_first(long long number) {
 #endif
 }
 
-// Call `visit(i)` for the rows of this team, with -1 where other teams of the warp have rows left.
+// Call `visit(i)` for each row i of this team, and `visit(-1)` while other teams of the warp still have rows.
 template <typename Visit>
 __device__ __forceinline__ void visit_rows(long long n, long long is_listed, const int* rows, long long blocks,
                                            Visit visit) {
@@ -394,7 +398,7 @@ extern "C" __global__ void multiply_rows(long long n, long long width, long long
     }
 }
 
-// The columns of the result are known.
+// Compute the numbers of rows whose columns are known.
 extern "C" __global__ void multiply_into(long long n, long long width, long long sharing, long long k,
                                          long long is_listed, const int* rows, Csr left, Rows right,
                                          long long result_sharing, Rows result, long long blocks, VALUE* all_sums,
@@ -411,7 +415,8 @@ extern "C" __global__ void multiply_into(long long n, long long width, long long
     });
 }
 
-// A column goes where as many are as there are smaller ones. Rows from memory are sorted already.
+// The position of a column is the number of smaller columns in the row. Rows that were added up in global memory are
+// sorted already.
 extern "C" __global__ void sort_rows(long long n, long long width, long long sharing, long long k, Rows from,
                                      const long long* indptr, int* columns, VALUE* numbers) {
     long long i = thread_id() / LANES;

@@ -26,15 +26,16 @@ KERNELS = KernelSet(__file__, "OFFSET VALUE LANES SHARING WIDTH WIDE=0")
 #: The row offsets, columns and values of a CSR matrix.
 Arrays = tuple[Any, Any, Any]
 
-#: On a GPU a team adds up a row in shared memory. Each of its threads brings so many places of a hash table for the
-#: columns, half of it with the longest numbers, and so many bytes for blocks of several numbers.
+#: On a GPU a team adds up a row in shared memory. For each of its threads the team has TABLE_PER_THREAD entries of a
+#: hash table for the columns (half as many for complex128), and, where an entry has several numbers, NUMBER_BYTES for
+#: these.
 TABLE_PER_THREAD, NUMBER_BYTES = 8, 80
-#: A row of a product is expected to be at most so many times as long as one of the second factor.
+#: We expect that rows of a product are on average at most GROWTH times as long as rows of the second factor.
 GROWTH = 4
 LEAST_ROOM = 2**18  # entries
 MOST_RESERVED = 512  # entries for which a team reserves room at once, unless a row has more
-#: Rows that are too long for shared memory are added up in memory, with a number for each column. All blocks of threads
-#: together get so many bytes for that.
+#: A row that is too long for shared memory is added up in global memory, in an array with k numbers for every column.
+#: Each block of threads has such an array, and all of them together have at most MOST_BYTES, unless one alone has more.
 MOST_BYTES = 2**26
 #: A team goes over each row of the first factor. On a GPU, if one of them has more than LONG entries, all are cut into
 #: pieces of at most PIECE entries.

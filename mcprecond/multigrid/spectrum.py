@@ -26,8 +26,9 @@ from mcprecond.solvers.iteration import inner
 KERNELS = KernelSet(__file__, "VALUE")
 
 #: The estimate of the largest eigenvalue is SAFETY times the largest Ritz value after STEPS steps of Lanczos' method.
-#: Ritz values do not exceed the largest eigenvalue. If the starting vector has a component of at least 10^-6 along its
-#: eigenvector, the largest Ritz value is at least 0.72 times the eigenvalue, by the Chebyshev polynomial of degree 9.
+#: No Ritz value is above the largest eigenvalue. If the starting vector has a component of at least 10^-6 along the
+#: eigenvector, the largest Ritz value is at least 0.72 times the eigenvalue, as the Chebyshev polynomial of degree 9
+#: shows.
 #: Smoothers of degree 2 damp errors with eigenvalues up to 5/4 times the estimate, and of degree 1 up to 3/2 times.
 STEPS, SAFETY = 10, 1.1
 #: A residual counts as zero if its square is below this many units of rounding.

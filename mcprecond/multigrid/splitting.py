@@ -35,8 +35,9 @@ KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 DEPENDS, INTERPOLATES = 1, 2
 UNDECIDED, FINE, COARSE = 0, 1, 2  # states of points
 THETA = 0.25  # the share of the largest entry, as in the papers
-#: Points with positive entries of more than this share of the diagonal come first: FIRST is added to their weights. All
-#: of them are coarse if they are at most this share of a level.
+#: A point is stiff if its row has a positive entry of more than STIFF times the diagonal entry. All stiff points become
+#: coarse if they are at most MOST_STIFF of a level. Otherwise FIRST is added to their measures, so that PMIS considers
+#: them first.
 STIFF, FIRST, MOST_STIFF = 1 / 7, 1000, 0.01
 CUDA_CONSTANTS = {
     **{"DEPENDS": DEPENDS, "INTERPOLATES": INTERPOLATES, "UNDECIDED": UNDECIDED, "FINE": FINE, "COARSE": COARSE},

@@ -28,9 +28,10 @@ from mcprecond.multigrid.patterns import PARTS, Pattern, product_pattern
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
 STEPS, OMEGA = 8, 3 / 2
-#: How many connections away a point near a stiff one is, at most: on the finest level, and on coarser ones, where they
-#: reach farther. An entry connects two points if it is at least this share of the largest one in the row of
-#: the outer point, or of the diagonal entry of the inner one: beside diagonal entries of 10^7 it may be small.
+#: A point is near a stiff one if a path of at most FINEST_HOPS connections leads to it on the finest level, or of HOPS
+#: on a coarser level, where a connection spans a longer distance. The search starts from stiff points. An entry a_ij
+#: connects a point i with a point j that was reached before if it is at least LEAST_CONNECTION times the largest entry
+#: of row i, or LEAST_CONNECTION times a_jj. The second condition matters where a_ii is many times larger than a_jj.
 FINEST_HOPS, HOPS, LEAST_CONNECTION = 3, 2, 0.05
 #: Weights of a relaxed row that are kept.
 MOST_NEAR = 12
