@@ -5,6 +5,11 @@
 
 namespace ptx {
 
+template <typename T>
+inline const T* in_global(const T* p) {
+    return p;
+}
+
 template <typename Piece>
 inline Piece load_l2(const Piece* p) {
     give_way();

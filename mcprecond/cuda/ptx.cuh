@@ -26,6 +26,13 @@ __device__ __forceinline__ void store_streaming(Piece* p, Piece piece) {
     __stcs(p, piece);
 }
 
+// The pointer, of which the compiler learns that it points to global memory.
+template <typename T>
+__device__ __forceinline__ const T* in_global(const T* p) {
+    __builtin_assume(__isGlobal(p));
+    return p;
+}
+
 // Load without a line in L1.
 __device__ __forceinline__ uint32 load_no_allocate(const uint32* p) {
     uint32 piece;

@@ -19,16 +19,14 @@ struct Rows {
     VALUE* numbers;
 };
 
-// A multiple of a row of the second factor. `list` is where the list of its columns begins, `row` is its number among
-// the rows that share the list, and `places` is where the team keeps the positions of its columns in the hash table.
-struct Multiple {
+// A multiple of a row of the second factor. `places` is where the team keeps the positions of its columns in the hash
+// table.
+struct __align__(16) Multiple {
+    const int* columns;
+    const VALUE* numbers;
     VALUE factor;
-    long long list;
     int length;
-    unsigned short row, places;
-
-    // Where its numbers begin.
-    __device__ __forceinline__ long long begin() const { return (list * SHARING + row * length) * WIDTH; }
+    unsigned short places;
 };
 
 // All teams of a warp take the same branches. If they did not, the hardware would run them one after the other. A team
@@ -55,10 +53,10 @@ struct Sums {
     __device__ __forceinline__ void start(int, const int*) const {}
 
     // Add a row. The first column of each thread, and the first LANES numbers, are loaded already.
-    __device__ void add(const Multiple& row, int length, int column, VALUE number, const Rows& from) {
+    __device__ void add(const Multiple& row, int length, int column, VALUE number, bool) {
         for (int q = team_lane(); q < length * WIDTH; q += LANES) {
             int t = q / WIDTH;
-            if (q >= LANES) column = from.columns[row.list + t], number = from.numbers[row.begin() + q];
+            if (q >= LANES) column = row.columns[t], number = row.numbers[q];
             of(column)[q - t * WIDTH] += row.factor * number;
             if (q == t * WIDTH) marks.set(column);
         }
@@ -90,44 +88,62 @@ struct Sums {
 #else
 #define TABLE_OF_THREAD (sizeof(VALUE) == 16 ? TABLE_PER_THREAD / 2 : TABLE_PER_THREAD)
 #define TABLE (LANES * (int)TABLE_OF_THREAD)
+#define SLOTS 4
+#define BUCKETS (TABLE / SLOTS)
 #define EMPTY -1
 #define PLACES (WIDTH == 1 ? TABLE : LANES * (int)(NUMBER_BYTES / sizeof(VALUE)))
 
-// A hash table of column indices in shared memory, with linear probing. It is empty at the beginning and at the end of
-// each row.
+// A part of the hash table, which is read at once.
+struct __align__(16) Bucket {
+    int keys[SLOTS];
+
+    // Where a key is, or SLOTS if it is not there.
+    __device__ __forceinline__ int slot_of(int key) const {
+        Bucket own = *this;
+        int slot = SLOTS;
+#pragma unroll
+        for (int s = SLOTS - 1; s >= 0; --s) slot = own.keys[s] == key ? s : slot;
+        return slot;
+    }
+};
+
+// A hash table of column indices in shared memory. A column is in the first free slot of its bucket, or of a following
+// one if that is full. The table is empty at the beginning and at the end of each row.
 struct Table {
-    int* keys;
+    Bucket* buckets;
     bool is_full;  // whether this thread found no place for a column
 
     __device__ Table() : is_full(false) {
-        __shared__ int tables[BLOCK * TABLE_OF_THREAD];
-        keys = tables + threadIdx.x / LANES * TABLE;
+        __shared__ Bucket tables[BLOCK * TABLE_OF_THREAD / SLOTS];
+        buckets = tables + threadIdx.x / LANES * BUCKETS;
     }
     __device__ __forceinline__ bool fits() const { return !(__ballot_sync(FULL_WARP, is_full) & team_mask()); }
+    __device__ __forceinline__ int& key(int position) { return buckets[position / SLOTS].keys[position % SLOTS]; }
 
-    static __device__ __forceinline__ int hash(int column) { return (int)((uint32)column * 0x9e3779b9u >> 16) % TABLE; }
+    static __device__ __forceinline__ int hash(int column) {
+        return (int)((uint32)column * 0x9e3779b9u >> 16) % BUCKETS;
+    }
 
     // Return the position of a column. If the column is new, it is inserted, and `is_new(position)` is called. If the
-    // table is full, the row does not fit.
+    // table is full, the row does not fit. A slot that was seen with a key keeps it, so that it need not be seen again.
     template <typename New>
     __device__ __forceinline__ int insert(int column, New is_new) {
-        int h = hash(column);
-        for (int tries = 0; tries < TABLE; ++tries, h = (h + 1) % TABLE) {
-            int there = ptx::load_volatile(&keys[h]);
-            if (there == EMPTY) {
-                there = atomicCAS(&keys[h], EMPTY, column);
-                if (there == EMPTY) is_new(h);
+        int b = hash(column), slot = buckets[b].slot_of(column);
+        for (int tries = 0; slot == SLOTS && !is_full; ++tries) {
+            for (slot = 0; slot < SLOTS; ++slot) {
+                int there = atomicCAS(&buckets[b].keys[slot], EMPTY, column);
+                if (there == EMPTY) is_new(b * SLOTS + slot);
+                if (there == EMPTY || there == column) break;
             }
-            if (there == EMPTY || there == column) return h;
+            if (slot == SLOTS) b = (b + 1) % BUCKETS, is_full = tries + 1 == BUCKETS;
         }
-        is_full = true;
-        return 0;
+        return is_full ? 0 : b * SLOTS + slot;
     }
     // Return the position of a column that the table contains.
     __device__ __forceinline__ int find(int column) const {
-        int h = hash(column);
-        while (keys[h] != column) CHECK(column, keys[h] != EMPTY), h = (h + 1) % TABLE;
-        return h;
+        int b = hash(column), slot = buckets[b].slot_of(column);
+        while (slot == SLOTS) b = (b + 1) % BUCKETS, slot = buckets[b].slot_of(column);
+        return b * SLOTS + slot;
     }
 };
 
@@ -153,12 +169,12 @@ struct Sums : Table {
         is_full = !fits();
     }
 
-    // Add a row. The first LANES columns and numbers are loaded already.
-    __device__ __forceinline__ void add(const Multiple& row, int length, int column, VALUE number, const Rows& from) {
-        for (int t = team_lane(); t < length && !is_full; t += LANES) {
-            if (t >= LANES) column = from.columns[row.list + t], number = from.numbers[row.begin() + t];
-            numbers[place_of(column)] += row.factor * number;
-        }
+    // Add a row. The first LANES columns and numbers are loaded already; only where rows of the warp are long, this
+    // one may have more.
+    __device__ __forceinline__ void add(const Multiple& row, int length, int column, VALUE number, bool any_long) {
+        if (team_lane() < length) numbers[place_of(column)] += row.factor * number;
+        for (int t = team_lane() + LANES; any_long && t < length && !is_full; t += LANES)
+            numbers[place_of(row.columns[t])] += row.factor * row.numbers[t];
         __syncwarp();
     }
 
@@ -170,9 +186,10 @@ struct Sums : Table {
     __device__ __forceinline__ void take_all(bool is_kept, int* columns, VALUE* result) {
         int place = 0;
         for (int h = team_lane(); h < TABLE; h += LANES) {
-            uint32 there = __ballot_sync(FULL_WARP, keys[h] != EMPTY) & team_mask();
+            int column = key(h);
+            uint32 there = __ballot_sync(FULL_WARP, column != EMPTY) & team_mask();
             int before = place + __popc(there & (1u << lane_id()) - 1);
-            if (is_kept && keys[h] != EMPTY) columns[before] = keys[h], result[before] = numbers[h];
+            if (is_kept && column != EMPTY) columns[before] = column, result[before] = numbers[h];
             place += __popc(there);
         }
     }
@@ -181,7 +198,7 @@ struct Sums : Table {
     }
     __device__ __forceinline__ void clear() {
         __syncwarp();
-        for (int h = team_lane(); h < TABLE; h += LANES) keys[h] = EMPTY, numbers[h] = VALUE();
+        for (int h = team_lane(); h < TABLE; h += LANES) key(h) = EMPTY, numbers[h] = VALUE();
         own = 0, is_full = false;
         __syncwarp();
     }
@@ -195,11 +212,11 @@ struct Sums : Table {
     VALUE* numbers;
 
     __device__ Sums(long long, VALUE*, uint32*) {
-        __shared__ unsigned short arrays[3][BLOCK * TABLE_OF_THREAD];
+        __shared__ unsigned short arrays[2][BLOCK * TABLE_OF_THREAD], orders[BLOCK / LANES * (PLACES / WIDTH)];
         __shared__ int lengths[BLOCK / LANES];
         __shared__ VALUE all_numbers[BLOCK / LANES * PLACES];
         int team = threadIdx.x / LANES;
-        slots = arrays[0] + team * TABLE, order = arrays[1] + team * TABLE, places = arrays[2] + team * TABLE;
+        slots = arrays[0] + team * TABLE, places = arrays[1] + team * TABLE, order = orders + team * (PLACES / WIDTH);
         length = lengths + team, numbers = all_numbers + team * PLACES;
         for (int h = team_lane(); h < TABLE; h += LANES) slots[h] = 0;
         clear();
@@ -219,18 +236,18 @@ struct Sums : Table {
     }
 
     // Find the places of the columns of this thread's row, if it `comes`.
-    __device__ __forceinline__ void find_places(const Multiple& row, bool comes, const Rows& from) {
+    __device__ __forceinline__ void find_places(const Multiple& row, bool comes) {
         for (int t = 0; t < row.length && comes && !is_full; ++t) {
-            int column = from.columns[row.list + t];
+            int column = row.columns[t];
             places[row.places + t] = (unsigned short)(IS_KNOWN ? find(column) : insert(column));
         }
         __syncwarp();
     }
     // Add a row. The places of its columns are known, and the first LANES numbers are loaded already.
-    __device__ __forceinline__ void add(const Multiple& row, int length, int, VALUE number, const Rows& from) {
+    __device__ __forceinline__ void add(const Multiple& row, int length, int, VALUE number, bool) {
         for (int q = team_lane(); q < length * WIDTH; q += LANES) {
             int t = q / WIDTH;
-            if (q >= LANES) number = from.numbers[row.begin() + q];
+            if (q >= LANES) number = row.numbers[q];
             numbers[slots[places[row.places + t]] * WIDTH + q - t * WIDTH] += row.factor * number;
         }
         __syncwarp();
@@ -240,7 +257,7 @@ struct Sums : Table {
 
     __device__ __forceinline__ void take_all(bool is_kept, int* columns, VALUE* result) {
         int count = is_kept ? *length : 0;
-        for (int t = team_lane(); t < count; t += LANES) columns[t] = keys[order[t]];
+        for (int t = team_lane(); t < count; t += LANES) columns[t] = key(order[t]);
         for (int q = team_lane(); q < count * WIDTH; q += LANES) result[q] = numbers[q];
     }
     __device__ __forceinline__ void take(int count, const int* columns, VALUE* result) {
@@ -251,7 +268,7 @@ struct Sums : Table {
     }
     __device__ __forceinline__ void clear() {
         __syncwarp();
-        for (int h = team_lane(); h < TABLE; h += LANES) keys[h] = EMPTY;
+        for (int h = team_lane(); h < TABLE; h += LANES) key(h) = EMPTY;
         for (int q = team_lane(); q < PLACES; q += LANES) numbers[q] = VALUE();
         if (team_lane() == 0) *length = 0;
         is_full = false;
@@ -272,31 +289,32 @@ __device__ __forceinline__ int most_of(int number) {
 // Add the rows next[first], ..., next[end - 1]. The first columns and numbers of AHEAD rows are loaded before these
 // rows are added, so that the loads overlap.
 template <bool IS_KNOWN>
-__device__ __forceinline__ void add_rows(Sums<IS_KNOWN>& sums, const Multiple* next, int first, int end,
-                                         const Rows& right) {
-    for (int s = 0; s < most_of(end - first); s += AHEAD) {
+__device__ __forceinline__ void add_rows(Sums<IS_KNOWN>& sums, const Multiple* next, int first, int end) {
+    bool any_long = __any_sync(FULL_WARP, next[team_lane()].length > LANES);
+    int most = most_of(end - first);
+    for (int s = 0; s < most; s += AHEAD) {
         int lengths[AHEAD], columns[AHEAD];
         VALUE numbers[AHEAD];
 #pragma unroll
         for (int a = 0; a < AHEAD; ++a) {
             const Multiple& row = next[(first + s + a) % LANES];
+            const int* column = ptx::in_global(row.columns) + team_lane() / WIDTH;
+            const VALUE* number = ptx::in_global(row.numbers) + team_lane();
             lengths[a] = first + s + a < end ? row.length : 0;
-            bool is_there = team_lane() < lengths[a] * WIDTH;
-            columns[a] = is_there ? right.columns[row.list + team_lane() / WIDTH] : 0;
-            numbers[a] = is_there ? right.numbers[row.begin() + team_lane()] : VALUE();
+            if (team_lane() < lengths[a] * WIDTH) columns[a] = *column, numbers[a] = *number;
         }
 #pragma unroll
         for (int a = 0; a < AHEAD; ++a)
-            sums.add(next[(first + s + a) % LANES], lengths[a], columns[a], numbers[a], right);
+            sums.add(next[(first + s + a) % LANES], lengths[a], columns[a], numbers[a], any_long);
     }
 }
 
 // Add the next rows. Where entries have several numbers, the positions of the columns are found first, for as many rows
 // at once as `places` has room for.
 template <bool IS_KNOWN>
-__device__ __forceinline__ void place_and_add_rows(Sums<IS_KNOWN>& sums, Multiple* next, int rows, const Rows& right) {
+__device__ __forceinline__ void place_and_add_rows(Sums<IS_KNOWN>& sums, Multiple* next, int rows) {
 #if WIDTH == 1 || defined(WIDE)
-    add_rows(sums, next, 0, rows, right);
+    add_rows(sums, next, 0, rows);
 #else
     Multiple& own = next[team_lane()];
     int before = own.length;
@@ -312,8 +330,8 @@ __device__ __forceinline__ void place_and_add_rows(Sums<IS_KNOWN>& sums, Multipl
         int coming = __popc(__ballot_sync(FULL_WARP, comes) & team_mask());
         sums.is_full |= done < rows && !coming;  // the list of a single row is longer than the table
         if (comes) own.places = (unsigned short)(before - start);
-        sums.find_places(own, comes, right);
-        add_rows(sums, next, done, sums.fits() ? done + coming : 0, right);
+        sums.find_places(own, comes);
+        add_rows(sums, next, done, sums.fits() ? done + coming : 0);
         done = min(done + max(coming, 1), LANES);
     }
 #endif
@@ -332,12 +350,13 @@ __device__ __forceinline__ bool add_up(Sums<IS_KNOWN>& sums, long long i, const 
         own.length = 0;
         if (first + team_lane() < count) {
             int j = left.indices[begin + first + team_lane()], u = j / SHARING;
-            own.factor = left.values[begin + first + team_lane()];
-            own.list = right.begins[u], own.length = (int)(right.ends[u] - own.list);
-            own.row = (unsigned short)(j % SHARING);
+            long long list = right.begins[u];
+            own.factor = left.values[begin + first + team_lane()], own.length = (int)(right.ends[u] - list);
+            own.columns = right.columns + list;
+            own.numbers = right.numbers + (list * SHARING + j % SHARING * own.length) * WIDTH;
         }
         sync_together();
-        place_and_add_rows(sums, next, max(min(LANES, count - first), 0), right);
+        place_and_add_rows(sums, next, max(min(LANES, count - first), 0));
         sync_together();
     }
     return sums.fits();
@@ -371,11 +390,11 @@ __device__ __forceinline__ void visit_rows(long long n, long long is_listed, con
     for (long long r = first; r - together < n; r += teams) visit(r >= n ? -1 : is_listed ? (long long)rows[r] : r);
 }
 
-extern "C" __global__ void multiply_rows(long long n, long long width, long long sharing, long long k,
+extern "C" __global__ void __launch_bounds__(BLOCK, 4) multiply_rows(long long n, long long width, long long sharing, long long k,
                                          long long is_listed, const int* rows, Csr left, Rows right, long long room,
                                          long long reserved, uint64* found, Rows result, int* left_over,
                                          long long blocks, VALUE* all_sums, uint32* marks) {
-    long long entries = 0, next = 0, stop = 0;
+    long long entries = 0, waiting = 0, next = 0, stop = 0;
     int longest = 0;
     Sums<false> sums(width, all_sums, marks);
     visit_rows(n, is_listed, rows, blocks, [&](long long i) {
@@ -387,19 +406,23 @@ extern "C" __global__ void multiply_rows(long long n, long long width, long long
         if (needs_room && leads) taken = (long long)atomicAdd(&found[USED], (uint64)most);
         taken = of_first(taken);
         if (needs_room) next = taken, stop = next + most;
-        if (is_there && leads) result.begins[i] = next, result.ends[i] = next + count;
-        sums.take_all(is_there && next + count <= room, result.columns + next, result.numbers + next * WIDTH);
-        next += count, entries += count, longest = max(longest, count);
+        bool has_room = next + count <= room;
+        if (is_there && leads && has_room) result.begins[i] = next, result.ends[i] = next + count;
+        if (is_there && leads && !has_room) left_over[n - 1 - atomicAdd(&found[WAITING], (uint64)1)] = (int)i;
+        sums.take_all(is_there && has_room, result.columns + next, result.numbers + next * WIDTH);
+        next += count, entries += has_room ? count : 0, waiting += has_room ? 0 : count;
+        longest = max(longest, count);
         sums.clear();
     });
     if (team_lane() == 0 && longest) {
         atomicAdd(&found[ENTRIES], (uint64)entries);
+        if (waiting) atomicAdd(&found[LACKING], (uint64)waiting);
         if (longest > (long long)ptx::load_l2(&found[LONGEST])) atomicMax(&found[LONGEST], (uint64)longest);
     }
 }
 
 // Compute the numbers of rows whose columns are known.
-extern "C" __global__ void multiply_into(long long n, long long width, long long sharing, long long k,
+extern "C" __global__ void __launch_bounds__(BLOCK, 4) multiply_into(long long n, long long width, long long sharing, long long k,
                                          long long is_listed, const int* rows, Csr left, Rows right,
                                          long long result_sharing, Rows result, long long blocks, VALUE* all_sums,
                                          uint32* marks) {

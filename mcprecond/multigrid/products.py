@@ -40,13 +40,17 @@ MOST_BYTES = 2**26
 #: A team goes over each row of the first factor. On a GPU, if one of them has more than LONG entries, all are cut into
 #: pieces of at most PIECE entries.
 LONG, PIECE = 2048, 512
-USED, LEFT_OVER, ENTRIES, LONGEST = range(4)  # what a product counts
+#: What is counted: places that are reserved, entries, those of the longest row, rows that do not fit into the memory of
+#: a team, rows that wait for more room, and their entries.
+USED, ENTRIES, LONGEST, LEFT_OVER, WAITING, LACKING = range(6)
 CUDA_CONSTANTS = {
     "TABLE_PER_THREAD": TABLE_PER_THREAD,
     "NUMBER_BYTES": NUMBER_BYTES,
     "USED": USED,
     "LEFT_OVER": LEFT_OVER,
+    "WAITING": WAITING,
     "ENTRIES": ENTRIES,
+    "LACKING": LACKING,
     "LONGEST": LONGEST,
 }
 
@@ -151,33 +155,58 @@ class Multiplication:
         teams = backend.resident_warps * WARP // lanes or PARTS
         self.room = max(int(expected * self.n), LEAST_ROOM)
         reserved = min(max(self.room // (8 * teams), 16), MOST_RESERVED)
-        used = self._find(left, right, lanes, reserved)
-        if used > self.room and self.entries <= most:
-            # Less room stays empty than what the teams reserve last, and than what rows have that did not fit.
-            self.room = 2 * self.entries + (teams + BLOCK) * reserved
-            used = self._find(left, right, lanes, reserved)
+        self.room = self._find(left, right, lanes, reserved, (teams + BLOCK) * reserved, most)
         if self.entries > most:
             self.rows = None
-        self.room = used
 
-    def _find(self, left: Arrays, right: Rows, lanes: int, reserved: int) -> int:
-        """Compute the product, find where each row lies, and return how much room they need."""
+    def _find(self, left: Arrays, right: Rows, lanes: int, reserved: int, unused: int, most: float) -> int:
+        """Compute the product, find where each row lies, and return how much room they need.
+
+        Parameters
+        ----------
+        reserved : int
+            For how many entries a team reserves room at once.
+        unused : int
+            How much room stays empty at most where teams reserve it last.
+        """
         xp = self.backend.xp
-        found, self.stages = xp.zeros(4, np.int64), list[Stage]()
+        found, self.stages, self.entries, self.longest = xp.zeros(6, np.int64), list[Stage](), 0, 0
         columns, numbers = xp.empty(self.room, np.int32), xp.empty(self.room * self.k, self.dtype)
         begins, ends = xp.empty((2, self.n), np.int64)
-        self.rows = rows = Rows(begins, ends, columns, numbers)
-        stage = Stage(lanes, xp.empty(0, np.int32), self.n)
+        self.rows = Rows(begins, ends, columns, numbers)
+        stage, is_again, later = Stage(lanes, xp.empty(0, np.int32), self.n), False, list[Stage]()
         while True:
-            self.stages.append(stage)
-            left_over = xp.empty(stage.length if self.backend.resident_warps else 0, np.int32)
+            if not is_again:
+                self.stages.append(stage)
+            left_over = xp.empty(stage.length, np.int32)
             run, first, last = self._launch(stage, left, right)
-            run.multiply_rows(*first, self.room, reserved, found, *self.backend.record(rows), left_over, *last)
-            used, count, self.entries, self.longest = (int(number) for number in self.backend.to_host(found))
-            if not count:
+            rows = self.backend.record(self.rows)
+            run.multiply_rows(*first, self.room, reserved, found, *rows, left_over, *last)
+            used, self.entries, self.longest, count, waiting, lacking = map(int, self.backend.to_host(found))
+            if count:
+                later.append(Stage(WARP if stage.lanes < WARP else BLOCK, left_over[:count], count))
+            if self.entries + lacking > most:
+                self.entries += lacking
                 return used
-            found[LEFT_OVER] = 0
-            stage = Stage(WARP if stage.lanes < WARP else BLOCK, left_over[:count], count)
+            is_again = waiting > 0
+            if is_again:  # with more room
+                found[USED] = self.room
+                # Where a row does not fit into what is left of a reservation, less than its length stays empty.
+                self._enlarge(self.room + 2 * lacking + unused)
+                stage = Stage(stage.lanes, left_over[len(left_over) - waiting :], waiting)
+            elif later:
+                stage = later.pop()
+            else:
+                return used
+            found[LEFT_OVER:] = 0
+
+    def _enlarge(self, room: int) -> None:
+        """Make more room, and keep what is there."""
+        xp, rows = self.backend.xp, self.rows
+        assert rows is not None
+        columns, numbers = xp.empty(room, np.int32), xp.empty(room * self.k, self.dtype)
+        columns[: self.room], numbers[: self.room * self.k] = rows.columns, rows.numbers
+        self.rows, self.room = rows._replace(columns=columns, numbers=numbers), room
 
     def _launch(self, stage: Stage, left: Arrays, right: Rows) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
         """Return the kernels of a stage, and their first and last arguments."""
@@ -343,27 +372,32 @@ def clear_listed(count, listed, sums, k):
 
 @compile_loop(grain=1)
 def multiply_parts(
-    first, end, n, width, sharing, k, indptr, indices, values, begins, ends, columns, numbers, room, reserved, found,
-    result_begins, result_ends, result_columns, result,
+    first, end, n, width, sharing, k, is_listed, rows, indptr, indices, values, begins, ends, columns, numbers, room,
+    reserved, found, result_begins, result_ends, result_columns, result, left_over,
 ):  # fmt: skip
     """The rows of some parts."""
     for part in range(first, end):
         last_row, listed = np.full(width, -1, np.int32), np.empty(width + 1, np.int32)
-        sums, next, stop, entries, longest = np.zeros(width * k, result.dtype), 0, 0, 0, 0
-        for i in range(part * n // PARTS, (part + 1) * n // PARTS):
+        sums, next, stop, entries, lacking, longest = np.zeros(width * k, result.dtype), 0, 0, 0, 0, 0
+        for r in range(part * n // PARTS, (part + 1) * n // PARTS):
+            i = np.int64(rows[r]) if is_listed else r
             count = gather_columns(i, sharing, indptr, indices, begins, ends, columns, last_row, listed)
             add_up(i, sharing, k, indptr, indices, values, begins, ends, columns, numbers, sums)
             if next + count > stop:
                 most = max(count, reserved)
                 next = atomic_add(found, USED, most)
                 stop = next + most
-            result_begins[i], result_ends[i] = next, next + count
             if next + count <= room:
+                result_begins[i], result_ends[i] = next, next + count
                 take_listed(count, listed, sums, next, k, result_columns, result)
+                entries += count
             else:
+                left_over[n - 1 - atomic_add(found, WAITING, 1)] = i
                 clear_listed(count, listed, sums, k)
-            next, entries, longest = next + count, entries + count, max(longest, count)
+                lacking += count
+            next, longest = next + count, max(longest, count)
         atomic_add(found, ENTRIES, entries)
+        atomic_add(found, LACKING, lacking)
         atomic_max(found, LONGEST, longest)
 
 
@@ -374,8 +408,8 @@ def multiply_rows(
 ):  # fmt: skip
     """Compute the rows of a product, and reserve room for them."""
     multiply_parts(
-        0, PARTS, n, width, sharing, k, indptr, indices, values, begins, ends, columns, numbers, room, reserved, found,
-        result_begins, result_ends, result_columns, result,
+        0, PARTS, n, width, sharing, k, is_listed, rows, indptr, indices, values, begins, ends, columns, numbers, room,
+        reserved, found, result_begins, result_ends, result_columns, result, left_over,
     )  # fmt: skip
 
 
