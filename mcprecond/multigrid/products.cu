@@ -235,20 +235,28 @@ struct Sums : Table {
         is_full = !fits();
     }
 
-    // Find the places of the columns of this thread's row, if it `comes`.
-    __device__ __forceinline__ void find_places(const Multiple& row, bool comes) {
-        for (int t = 0; t < row.length && comes && !is_full; ++t) {
-            int column = row.columns[t];
-            places[row.places + t] = (unsigned short)(IS_KNOWN ? find(column) : insert(column));
+    // Find where the numbers of the columns of a list are. `threads` of them share it; this one is number t.
+    __device__ __forceinline__ void find_places(const Multiple& row, int t, int threads) {
+        const int* columns = ptx::in_global(row.columns);
+        for (int own = t; own < row.length && !is_full; own += threads)
+            places[row.places + own] = (unsigned short)(IS_KNOWN ? find(columns[own]) : insert(columns[own]));
+        __syncwarp();  // others may have inserted them
+        for (int own = t; own < row.length && !is_full; own += threads) {
+            unsigned short& place = places[row.places + own];
+            place = (unsigned short)(slots[place] * WIDTH);
         }
         __syncwarp();
     }
-    // Add a row. The places of its columns are known, and the first LANES numbers are loaded already.
-    __device__ __forceinline__ void add(const Multiple& row, int length, int, VALUE number, bool) {
+    // Add some rows that share a list, the places of whose columns are known. Of each, the first LANES numbers are
+    // loaded already.
+    __device__ __forceinline__ void add(const Multiple* rows, int count, int length, const VALUE* loaded) {
         for (int q = team_lane(); q < length * WIDTH; q += LANES) {
-            int t = q / WIDTH;
-            if (q >= LANES) number = row.numbers[q];
-            numbers[slots[places[row.places + t]] * WIDTH + q - t * WIDTH] += row.factor * number;
+            int t = q / WIDTH, place = places[rows->places + t] + q - t * WIDTH;
+            VALUE sum = numbers[place];
+#pragma unroll
+            for (int r = 0; r < SHARING; ++r)
+                if (r < count) sum += rows[r].factor * (q < LANES ? loaded[r] : *(ptx::in_global(rows[r].numbers) + q));
+            numbers[place] = sum;
         }
         __syncwarp();
     }
@@ -278,7 +286,7 @@ struct Sums : Table {
 #endif
 #endif
 
-#define AHEAD 4  // rows
+#define AHEAD (SHARING == 1 ? 4 : 2)  // lists
 
 // Return the maximum over the teams of the warp.
 __device__ __forceinline__ int most_of(int number) {
@@ -286,56 +294,83 @@ __device__ __forceinline__ int most_of(int number) {
     return number;
 }
 
-// Add the rows next[first], ..., next[end - 1]. The first columns and numbers of AHEAD rows are loaded before these
-// rows are added, so that the loads overlap.
+#if WIDTH == 1 || defined(WIDE)
+// Add the next rows. The first columns and numbers of AHEAD rows are loaded before these rows are added, so that the
+// loads overlap.
 template <bool IS_KNOWN>
-__device__ __forceinline__ void add_rows(Sums<IS_KNOWN>& sums, const Multiple* next, int first, int end) {
+__device__ __forceinline__ void add_rows(Sums<IS_KNOWN>& sums, Multiple* next, int rows) {
     bool any_long = __any_sync(FULL_WARP, next[team_lane()].length > LANES);
-    int most = most_of(end - first);
+    int most = most_of(rows);
     for (int s = 0; s < most; s += AHEAD) {
         int lengths[AHEAD], columns[AHEAD];
         VALUE numbers[AHEAD];
 #pragma unroll
         for (int a = 0; a < AHEAD; ++a) {
-            const Multiple& row = next[(first + s + a) % LANES];
+            const Multiple& row = next[s + a];
             const int* column = ptx::in_global(row.columns) + team_lane() / WIDTH;
             const VALUE* number = ptx::in_global(row.numbers) + team_lane();
-            lengths[a] = first + s + a < end ? row.length : 0;
+            lengths[a] = row.length;
             if (team_lane() < lengths[a] * WIDTH) columns[a] = *column, numbers[a] = *number;
         }
 #pragma unroll
-        for (int a = 0; a < AHEAD; ++a)
-            sums.add(next[(first + s + a) % LANES], lengths[a], columns[a], numbers[a], any_long);
+        for (int a = 0; a < AHEAD; ++a) sums.add(next[s + a], lengths[a], columns[a], numbers[a], any_long);
+    }
+}
+#else
+// Add rows, from that of number `first` of the next ones on. The first numbers of the rows of AHEAD lists are loaded
+// before they are added. `firsts` has a bit for the first row of each list, and `end` is behind the last row.
+template <bool IS_KNOWN>
+__device__ __forceinline__ void add_lists(Sums<IS_KNOWN>& sums, const Multiple* next, uint32 firsts, int end) {
+    int most = most_of(__popc(firsts));
+    for (int s = 0; s < most; s += AHEAD) {
+        int places[AHEAD], counts[AHEAD], lengths[AHEAD];
+        VALUE numbers[AHEAD][SHARING];
+#pragma unroll
+        for (int a = 0; a < AHEAD; ++a) {
+            bool is_there = firsts != 0;
+            places[a] = is_there ? __ffs(firsts) - 1 : 0;
+            firsts &= firsts - 1;
+            counts[a] = is_there ? (firsts ? __ffs(firsts) - 1 : end) - places[a] : 0;
+            const Multiple* rows = next + places[a];
+            lengths[a] = is_there ? rows->length : 0;
+#pragma unroll
+            for (int r = 0; r < SHARING; ++r)
+                if (r < counts[a] && team_lane() < lengths[a] * WIDTH)
+                    numbers[a][r] = *(ptx::in_global(rows[r].numbers) + team_lane());
+        }
+#pragma unroll
+        for (int a = 0; a < AHEAD; ++a) sums.add(next + places[a], counts[a], lengths[a], numbers[a]);
     }
 }
 
-// Add the next rows. Where entries have several numbers, the positions of the columns are found first, for as many rows
-// at once as `places` has room for.
+// Add the next rows. First the places of their columns are found, for as many rows at once as there is room for.
 template <bool IS_KNOWN>
-__device__ __forceinline__ void place_and_add_rows(Sums<IS_KNOWN>& sums, Multiple* next, int rows) {
-#if WIDTH == 1 || defined(WIDE)
-    add_rows(sums, next, 0, rows);
-#else
-    Multiple& own = next[team_lane()];
-    int before = own.length;
+__device__ __forceinline__ void add_rows(Sums<IS_KNOWN>& sums, Multiple* next, int rows) {
+    Multiple &own = next[team_lane()], &last = next[max(team_lane() - 1, 0)];
+    // An empty list may begin where the following one does.
+    bool is_first = team_lane() == 0 || own.columns != last.columns || own.length != last.length;
+    int through = is_first ? own.length : 0;
     for (int step = 1; step < LANES; step *= 2) {
-        int other = __shfl_up_sync(FULL_WARP, before, step);
-        if (team_lane() >= step) before += other;
+        int other = __shfl_up_sync(FULL_WARP, through, step);
+        if (team_lane() >= step) through += other;
     }
-    int end = before;
-    before -= own.length;
+    uint32 firsts = (__ballot_sync(FULL_WARP, is_first) & team_mask()) >> (lane_id() - team_lane());
+    int first = WARP - 1 - __clz(firsts & (2u << team_lane()) - 1);  // of the rows that share this list
+    uint32 others = firsts >> team_lane() >> 1;
+    int behind = min(others ? team_lane() + __ffs(others) : LANES, rows);
     for (int done = 0; most_of(rows - done) > 0;) {
-        int start = __shfl_sync(FULL_WARP, before, lane_id() / LANES * LANES + done % LANES);
-        bool comes = team_lane() >= done && team_lane() < rows && end - start <= TABLE;
-        int coming = __popc(__ballot_sync(FULL_WARP, comes) & team_mask());
-        sums.is_full |= done < rows && !coming;  // the list of a single row is longer than the table
-        if (comes) own.places = (unsigned short)(before - start);
-        sums.find_places(own, comes);
-        add_rows(sums, next, done, sums.fits() ? done + coming : 0);
-        done = min(done + max(coming, 1), LANES);
+        int before = __shfl_sync(FULL_WARP, through - own.length, lane_id() - team_lane() + done % LANES);
+        bool comes = team_lane() >= done && team_lane() < rows && through - before <= TABLE;
+        uint32 coming = (__ballot_sync(FULL_WARP, comes) & team_mask()) >> (lane_id() - team_lane());
+        sums.is_full |= done < rows && !coming;  // a single list is longer than the table
+        if (comes) own.places = (unsigned short)(through - own.length - before);
+        sums.find_places(own, comes ? team_lane() - first : own.length, max(behind - first, 1));
+        int end = done + __popc(coming);
+        add_lists(sums, next, sums.fits() ? firsts & coming : 0, end);
+        done = min(max(end, done + 1), LANES);
     }
-#endif
 }
+#endif
 
 // Add up row i of the product, or nothing if i is negative, and return whether the row fits. Each thread of the team
 // looks up one of the next rows of the second factor.
@@ -356,7 +391,7 @@ __device__ __forceinline__ bool add_up(Sums<IS_KNOWN>& sums, long long i, const 
             own.numbers = right.numbers + (list * SHARING + j % SHARING * own.length) * WIDTH;
         }
         sync_together();
-        place_and_add_rows(sums, next, max(min(LANES, count - first), 0));
+        add_rows(sums, next, max(min(LANES, count - first), 0));
         sync_together();
     }
     return sums.fits();
