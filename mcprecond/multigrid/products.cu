@@ -94,15 +94,14 @@ struct Sums {
 #define PLACES (WIDTH == 1 ? TABLE : LANES * (int)(NUMBER_BYTES / sizeof(VALUE)))
 
 // A part of the hash table, which is read at once.
-struct __align__(16) Bucket {
+struct __align__(4 * SLOTS) Bucket {
     int keys[SLOTS];
 
     // Where a key is, or SLOTS if it is not there.
     __device__ __forceinline__ int slot_of(int key) const {
-        Bucket own = *this;
         int slot = SLOTS;
 #pragma unroll
-        for (int s = SLOTS - 1; s >= 0; --s) slot = own.keys[s] == key ? s : slot;
+        for (int s = SLOTS - 1; s >= 0; --s) slot = keys[s] == key ? s : slot;
         return slot;
     }
 };
@@ -128,22 +127,30 @@ struct Table {
     // table is full, the row does not fit. A slot that was seen with a key keeps it, so that it need not be seen again.
     template <typename New>
     __device__ __forceinline__ int insert(int column, New is_new) {
-        int b = hash(column), slot = buckets[b].slot_of(column);
-        for (int tries = 0; slot == SLOTS && !is_full; ++tries) {
-            for (slot = 0; slot < SLOTS; ++slot) {
-                int there = atomicCAS(&buckets[b].keys[slot], EMPTY, column);
-                if (there == EMPTY) is_new(b * SLOTS + slot);
-                if (there == EMPTY || there == column) break;
+        int b = hash(column);
+        for (int tries = 0; tries < BUCKETS && !is_full;) {
+            Bucket seen = buckets[b];
+            int slot = seen.slot_of(column);
+            if (slot < SLOTS) return b * SLOTS + slot;
+            slot = seen.slot_of(EMPTY);
+            if (slot == SLOTS) {
+                b = (b + 1) % BUCKETS, ++tries;
+                continue;
             }
-            if (slot == SLOTS) b = (b + 1) % BUCKETS, is_full = tries + 1 == BUCKETS;
+            int there = atomicCAS(&buckets[b].keys[slot], EMPTY, column);
+            if (there == EMPTY) is_new(b * SLOTS + slot);
+            if (there == EMPTY || there == column) return b * SLOTS + slot;
         }
-        return is_full ? 0 : b * SLOTS + slot;
+        is_full = true;
+        return 0;
     }
     // Return the position of a column that the table contains.
     __device__ __forceinline__ int find(int column) const {
-        int b = hash(column), slot = buckets[b].slot_of(column);
-        while (slot == SLOTS) b = (b + 1) % BUCKETS, slot = buckets[b].slot_of(column);
-        return b * SLOTS + slot;
+        for (int b = hash(column);; b = (b + 1) % BUCKETS) {
+            Bucket seen = buckets[b];
+            int slot = seen.slot_of(column);
+            if (slot < SLOTS) return b * SLOTS + slot;
+        }
     }
 };
 

@@ -33,7 +33,9 @@ TABLE_PER_THREAD, NUMBER_BYTES = 8, 80
 #: We expect that rows of a product are on average at most GROWTH times as long as rows of the second factor.
 GROWTH = 4
 LEAST_ROOM = 2**18  # entries
-MOST_RESERVED = 512  # entries for which a team reserves room at once, unless a row has more
+#: A team reserves room for at most MOST_RESERVED entries at once, or for each row alone where this is not enough for
+#: LEAST_ROWS: otherwise much would stay empty, since a row lies in one piece.
+MOST_RESERVED, LEAST_ROWS = 512, 8
 #: A row that is too long for shared memory is added up in global memory, in an array with k numbers for every column.
 #: Each block of threads has such an array, and all of them together have at most MOST_BYTES, unless one alone has more.
 MOST_BYTES = 2**26
@@ -154,7 +156,9 @@ class Multiplication:
         lanes = lanes_that_hold(expected, of_right, k, self.dtype)
         teams = backend.resident_warps * WARP // lanes or PARTS
         self.room = max(int(expected * self.n), LEAST_ROOM)
-        reserved = min(max(self.room // (8 * teams), 16), MOST_RESERVED)
+        reserved = min(self.room // (8 * teams), MOST_RESERVED)
+        if reserved < LEAST_ROWS * expected:
+            reserved = 0
         self.room = self._find(left, right, lanes, reserved, (teams + BLOCK) * reserved, most)
         if self.entries > most:
             self.rows = None
