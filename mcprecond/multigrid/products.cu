@@ -90,6 +90,8 @@ struct Sums {
 #define TABLE (LANES * (int)TABLE_OF_THREAD)
 #define SLOTS 4
 #define BUCKETS (TABLE / SLOTS)
+// Teams of a warp use other banks of shared memory.
+#define PADDED(size) ((size) + (LANES < WARP && WIDTH == 1 ? LANES : 0))
 #define EMPTY -1
 #define PLACES (WIDTH == 1 ? TABLE : LANES * (int)(NUMBER_BYTES / sizeof(VALUE)))
 
@@ -113,8 +115,8 @@ struct Table {
     bool is_full;  // whether this thread found no place for a column
 
     __device__ Table() : is_full(false) {
-        __shared__ Bucket tables[BLOCK * TABLE_OF_THREAD / SLOTS];
-        buckets = tables + threadIdx.x / LANES * BUCKETS;
+        __shared__ Bucket tables[BLOCK / LANES * PADDED(TABLE) / SLOTS];
+        buckets = tables + threadIdx.x / LANES * (PADDED(TABLE) / SLOTS);
     }
     __device__ __forceinline__ bool fits() const { return !(__ballot_sync(FULL_WARP, is_full) & team_mask()); }
     __device__ __forceinline__ int& key(int position) { return buckets[position / SLOTS].keys[position % SLOTS]; }
@@ -164,8 +166,8 @@ struct Sums : Table {
     int own;  // columns that this thread has found
 
     __device__ Sums(long long, VALUE*, uint32*) {
-        __shared__ VALUE all_numbers[BLOCK * TABLE_OF_THREAD];
-        numbers = all_numbers + threadIdx.x / LANES * TABLE;
+        __shared__ VALUE all_numbers[BLOCK / LANES * PADDED(TABLE)];
+        numbers = all_numbers + threadIdx.x / LANES * PADDED(TABLE);
         clear();
     }
     __device__ __forceinline__ int place_of(int column) {
@@ -213,17 +215,17 @@ struct Sums : Table {
 #else
 template <bool IS_KNOWN>
 struct Sums : Table {
-    unsigned short *slots, *order;  // of the numbers of a column in the table; the columns as they came, by their places
-    unsigned short* places;         // of the columns of the next rows
+    unsigned short* slots;   // which numbers are those of a column in the table
+    unsigned short* places;  // of the columns of the next rows
     int* length;
     VALUE* numbers;
 
     __device__ Sums(long long, VALUE*, uint32*) {
-        __shared__ unsigned short arrays[2][BLOCK * TABLE_OF_THREAD], orders[BLOCK / LANES * (PLACES / WIDTH)];
+        __shared__ unsigned short arrays[2][BLOCK * TABLE_OF_THREAD];
         __shared__ int lengths[BLOCK / LANES];
         __shared__ VALUE all_numbers[BLOCK / LANES * PLACES];
         int team = threadIdx.x / LANES;
-        slots = arrays[0] + team * TABLE, places = arrays[1] + team * TABLE, order = orders + team * (PLACES / WIDTH);
+        slots = arrays[0] + team * TABLE, places = arrays[1] + team * TABLE;
         length = lengths + team, numbers = all_numbers + team * PLACES;
         for (int h = team_lane(); h < TABLE; h += LANES) slots[h] = 0;
         clear();
@@ -232,7 +234,7 @@ struct Sums : Table {
         return Table::insert(column, [&](int h) {
             int slot = atomicAdd(length, 1);
             if (slot < PLACES / WIDTH)
-                slots[h] = (unsigned short)slot, order[slot] = (unsigned short)h;
+                slots[h] = (unsigned short)slot;
             else
                 is_full = true;
         });
@@ -272,7 +274,8 @@ struct Sums : Table {
 
     __device__ __forceinline__ void take_all(bool is_kept, int* columns, VALUE* result) {
         int count = is_kept ? *length : 0;
-        for (int t = team_lane(); t < count; t += LANES) columns[t] = key(order[t]);
+        for (int h = team_lane(); h < TABLE; h += LANES)
+            if (is_kept && key(h) != EMPTY) columns[slots[h]] = key(h);
         for (int q = team_lane(); q < count * WIDTH; q += LANES) result[q] = numbers[q];
     }
     __device__ __forceinline__ void take(int count, const int* columns, VALUE* result) {
@@ -383,8 +386,8 @@ __device__ __forceinline__ void add_rows(Sums<IS_KNOWN>& sums, Multiple* next, i
 // looks up one of the next rows of the second factor.
 template <bool IS_KNOWN>
 __device__ __forceinline__ bool add_up(Sums<IS_KNOWN>& sums, long long i, const Csr& left, const Rows& right) {
-    __shared__ Multiple multiples[BLOCK];
-    Multiple* next = multiples + threadIdx.x / LANES * LANES;
+    __shared__ Multiple multiples[BLOCK + BLOCK / LANES];
+    Multiple* next = multiples + threadIdx.x / LANES * (LANES + 1);  // so that teams use other banks
     OFFSET begin = i < 0 ? 0 : left.indptr[i];
     int count = i < 0 ? 0 : (int)(left.indptr[i + 1] - begin), most = most_of(count);
     for (int first = 0; first < most; first += LANES) {

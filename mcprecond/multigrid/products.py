@@ -35,7 +35,7 @@ GROWTH = 4
 LEAST_ROOM = 2**18  # entries
 #: A team reserves room for at most MOST_RESERVED entries at once, or for each row alone where this is not enough for
 #: LEAST_ROWS: otherwise much would stay empty, since a row lies in one piece.
-MOST_RESERVED, LEAST_ROWS = 512, 8
+MOST_RESERVED, LEAST_ROWS = 512, 4
 #: A row that is too long for shared memory is added up in global memory, in an array with k numbers for every column.
 #: Each block of threads has such an array, and all of them together have at most MOST_BYTES, unless one alone has more.
 MOST_BYTES = 2**26
