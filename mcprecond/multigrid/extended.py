@@ -253,34 +253,30 @@ def list_points(first, end, coarse, indptr, indices, flags, numbers, result_indp
 
 
 @compile_inlined
-def place_in_reach(number, begin, end, columns, last):
-    """The place of a coarse unknown in a row of the reach, -1 if it is not there. `last` has the place at which each
-    unknown was seen last.
-    """
-    if number < 0:
-        return np.int64(-1)
-    place = last[number]
-    return place if begin <= place < end and columns[place] == number else np.int64(-1)
+def place_in_reach(number, places):
+    """The place of a coarse unknown in a row of the reach; -1 if it is not there, or there is no such unknown."""
+    return places[number] if number >= 0 else np.int64(-1)
 
 
 @compile_inlined
-def pass_through(i, j, a, begin, end, indptr, indices, values, numbers, columns, last, weights):
+def pass_through(i, j, a, indptr, indices, values, numbers, places, weights):
     """Hand what i has of a fine point j to the points from which j interpolates; returns the share of i itself."""
     total, own = values.dtype.type(0), values.dtype.type(0)
-    for e in range(indptr[j], indptr[j + np.uint32(1)]):
+    begin, end = np.uint64(indptr[j]), np.uint64(indptr[j + np.uint32(1)])
+    for e in range(begin, end):
         m = np.uint32(indices[e])
-        if values[e].real < 0 and (m == i or place_in_reach(numbers[m], begin, end, columns, last) >= 0):
+        if values[e].real < 0 and (m == i or place_in_reach(numbers[m], places) >= 0):
             total += values[e]
     if total == 0:
         return a
     factor = a / total
-    for e in range(indptr[j], indptr[j + np.uint32(1)]):
+    for e in range(begin, end):
         m = np.uint32(indices[e])
         if values[e].real < 0:
             if m == i:
                 own += factor * values[e]
             else:
-                place = place_in_reach(numbers[m], begin, end, columns, last)
+                place = place_in_reach(numbers[m], places)
                 if place >= 0:
                     weights[place] += factor * values[e]
     return own
@@ -292,26 +288,26 @@ def extend_rows(
 ):
     """The weights of all rows, before the truncation."""
     for part in range(first_part, end_part):
-        last = np.full(count, -1, np.int64)
+        places = np.full(count, -1, np.int64)  # of the coarse unknowns in the row
         for i in range(part * n // PARTS, (part + 1) * n // PARTS):
             begin, end = reach_indptr[i], reach_indptr[i + 1]
             for place in range(begin, end):
                 weights[place] = 1 if numbers[i] >= 0 else 0
-                last[reach_columns[place]] = place
             if numbers[i] >= 0 or begin == end:
                 continue
+            for place in range(begin, end):
+                places[reach_columns[place]] = place
             diagonal = rest = values.dtype.type(0)
             for k in range(indptr[i], indptr[i + 1]):
                 j = np.uint32(indices[k])
                 if j == i:
                     diagonal = values[k]
                     continue
-                place = place_in_reach(numbers[j], begin, end, reach_columns, last)
+                place = place_in_reach(numbers[j], places)
                 if place >= 0:
                     weights[place] += values[k]
                 elif flags[k] & INTERPOLATES and numbers[j] < 0:
-                    arrays = indptr, indices, values, numbers, reach_columns, last, weights
-                    rest += pass_through(i, j, values[k], begin, end, *arrays)
+                    rest += pass_through(i, j, values[k], indptr, indices, values, numbers, places, weights)
                 else:
                     rest += values[k]
             divisor = diagonal + rest
@@ -319,6 +315,7 @@ def extend_rows(
                 divisor = diagonal
             for place in range(begin, end):
                 weights[place] = -weights[place] / divisor
+                places[reach_columns[place]] = -1
 
 
 @compile_inlined

@@ -13,6 +13,7 @@ import numpy as np
 from mcprecond.backends import Backend, KernelSet, compile_inlined, compile_loop, offset_type
 from mcprecond.backends.cuda_source import BLOCK, WARP
 from mcprecond.backends.sorting import sort_in_place
+from mcprecond.backends.team.arithmetic import trailing_zeros
 from mcprecond.backends.team.atomics import atomic_max
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import canonical_csr
@@ -22,7 +23,7 @@ KERNELS = KernelSet(__file__, "OFFSET LANES WIDE=0")
 Pattern = tuple[Any, Any]
 #: On the CPU rows are done in so many parts at once, each of which has an array with a place for every column.
 PARTS = 64
-CLOSE = 16  # columns to go over take as long as sorting one
+CLOSE = 8  # words of 64 bits to go over take as long as sorting a column
 #: On a GPU a team has so many places for the columns of its row in shared memory for each of its threads, a quarter of
 #: which stay empty. The count of a longer row is UNKNOWN at first: a block goes over it, with a bit for each column.
 TABLE_PER_THREAD = 8
@@ -138,7 +139,7 @@ def matrix_of_blocks(
 
 
 @compile_inlined
-def unite(v, indptr, members, list_indptr, lists, last_row, union, begin, room):
+def unite(v, indptr, members, list_indptr, lists, last_row, words, union, begin, room):
     """Put the union of what the members of a row list into `union` from `begin` on; returns how many columns those are.
 
     They are sorted if there is room for them.
@@ -154,24 +155,31 @@ def unite(v, indptr, members, list_indptr, lists, last_row, union, begin, room):
             end += last_row[column] != v
             last_row[column] = v
     if end <= room:
-        sort_columns(v, last_row, union, begin, end)
+        sort_columns(union, begin, end, words)
     return end - begin
 
 
 @compile_inlined
-def sort_columns(v, last_row, columns, begin, end):
-    """Sort the columns of row v; where they are close together, by going over all columns between them."""
-    least, most = np.int32(len(last_row)), np.int32(0)
+def sort_columns(columns, begin, end, words):
+    """Sort some columns, each of which is there once: where they are close together, by a bit for each number from the
+    least to the largest one. `words` has room for the bits of all columns, and is zero before and afterwards.
+    """
+    least, most = np.int32(2**31 - 1), np.int32(0)
     for k in range(begin, end):
         least, most = min(least, columns[k]), max(most, columns[k])
-    if most - least < CLOSE * (end - begin):
-        e = begin
-        for column in range(least, most + 1):
-            if e < end:
-                columns[e] = column
-            e += last_row[column] == v
-    else:
+    if (most - least) // 64 >= CLOSE * (end - begin):
         sort_in_place(columns, begin, end)
+        return
+    for k in range(begin, end):
+        bit = np.uint32(columns[k] - least)
+        words[bit // np.uint32(64)] |= np.uint64(1) << np.uint64(bit % np.uint32(64))
+    place = begin
+    for w in range((most - least) // 64 + 1):
+        word, words[w] = words[w], 0
+        while word:
+            columns[place] = least + 64 * w + trailing_zeros(word)
+            word &= word - np.uint64(1)
+            place += 1
 
 
 @compile_loop(grain=1)
@@ -179,10 +187,11 @@ def count_parts(first, end, n, width, indptr, members, list_indptr, lists, count
     """How many columns each row of some parts has, and these as long as there is room."""
     for part in range(first, end):
         begin, stop, last_row = part * n // PARTS, (part + 1) * n // PARTS, np.full(width + 1, -1, np.int32)
+        words = np.zeros(width // 64 + 1, np.uint64)
         share = room_of_all // max(indptr[n] + n, 1)
         place, room = share * (indptr[begin] + begin), share * (indptr[stop] + stop)
         for v in range(begin, stop):
-            count = unite(v, indptr, members, list_indptr, lists, last_row, pool, place, room)
+            count = unite(v, indptr, members, list_indptr, lists, last_row, words, pool, place, room)
             counts[v] = count
             if place + count <= room:
                 starts[v] = place
@@ -211,10 +220,10 @@ def list_parts(first, end, n, width, indptr, members, list_indptr, lists, pool, 
             for k in range(result_indptr[listed] - place):
                 result[place + k] = pool[start + k]
         if listed < stop:
-            last_row = np.full(width + 1, -1, np.int32)
+            last_row, words = np.full(width + 1, -1, np.int32), np.zeros(width // 64 + 1, np.uint64)
             for v in range(listed, stop):
                 place, room = result_indptr[v], result_indptr[v + 1]
-                unite(v, indptr, members, list_indptr, lists, last_row, result, place, room)
+                unite(v, indptr, members, list_indptr, lists, last_row, words, result, place, room)
 
 
 @KERNELS.strided

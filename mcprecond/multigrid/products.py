@@ -334,19 +334,31 @@ def add_up(i, sharing, k, indptr, indices, values, begins, ends, columns, number
 
 
 @compile_inlined
-def gather_columns(i, sharing, indptr, indices, begins, ends, columns, last_row, listed):
-    """List the columns of row i of the product, in any order. Returns how many they are."""
+def add_and_list(i, sharing, k, indptr, indices, values, begins, ends, columns, numbers, sums, last_row, listed):
+    """Add up row i of the product, and list its columns in any order. Returns how many they are."""
     count, before = 0, -1
     for e in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
-        u = np.uint32(indices[e]) if sharing == 1 else np.uint32(np.uint32(indices[e]) // sharing)
-        if sharing > 1 and u == before:
-            continue  # the columns of the same list are there
-        before = u
-        for t in range(np.uint64(begins[u]), np.uint64(ends[u])):
-            column = np.uint32(columns[t])
-            listed[count] = column
-            count += last_row[column] != i
-            last_row[column] = i
+        j = np.uint32(indices[e])
+        u = j if sharing == 1 else np.uint32(j // sharing)
+        begin, end, factor = begins[u], ends[u], values[e]
+        place = place_of(j, u, sharing, k, begin, end)
+        if k > 1:
+            if u != before:  # otherwise the columns of the list are there
+                for t in range(np.uint64(begin), np.uint64(end)):
+                    column = np.uint32(columns[t])
+                    listed[count] = column
+                    count += last_row[column] != i
+                    last_row[column] = i
+                before = u
+            add_multiple(factor, np.uint64(begin), np.uint64(end), place, k, columns, numbers, sums)
+        else:
+            for t in range(np.uint64(begin), np.uint64(end)):
+                column = np.uint32(columns[t])
+                listed[count] = column
+                count += last_row[column] != i
+                last_row[column] = i
+                sums[column] += factor * numbers[place]
+                place += np.uint64(1)
     return count
 
 
@@ -385,8 +397,8 @@ def multiply_parts(
         sums, next, stop, entries, lacking, longest = np.zeros(width * k, result.dtype), 0, 0, 0, 0, 0
         for r in range(part * n // PARTS, (part + 1) * n // PARTS):
             i = np.int64(rows[r]) if is_listed else r
-            count = gather_columns(i, sharing, indptr, indices, begins, ends, columns, last_row, listed)
-            add_up(i, sharing, k, indptr, indices, values, begins, ends, columns, numbers, sums)
+            of_factors = indptr, indices, values, begins, ends, columns, numbers
+            count = add_and_list(i, sharing, k, *of_factors, sums, last_row, listed)
             if next + count > stop:
                 most = max(count, reserved)
                 next = atomic_add(found, USED, most)
@@ -462,14 +474,13 @@ def sort_rows(
 ):
     """Sort the columns of each row; the columns of rows that share a list are those of the first of them."""
     for part in range(first_part, end_part):
-        last_row, sums = np.full(width, -1, np.int32), np.zeros(width * k, result.dtype)
+        words, sums = np.zeros(width // 64 + 1, np.uint64), np.zeros(width * k, result.dtype)
         lists = n // sharing
         for v in range(part * lists // PARTS, (part + 1) * lists // PARTS):
             begin, end = result_indptr[v], result_indptr[v + 1]
             for t in range(end - begin):
-                column = columns[begins[v * sharing] + t]
-                result_columns[begin + t], last_row[column] = column, v
-            sort_columns(v, last_row, result_columns, begin, end)
+                result_columns[begin + t] = columns[begins[v * sharing] + t]
+            sort_columns(result_columns, begin, end, words)
             for r in range(sharing):
                 i = v * sharing + r
                 for place in range(begins[i], ends[i]):

@@ -106,7 +106,7 @@ class RelaxedRows:
         run, xp, nothing = kernels_for(A, self.row), A.backend.xp, self.numbers[:0]
         x, relaxed = xp.empty(len(self.owners), A.dtype), xp.empty(len(self.owners), A.dtype)
         matrix = A.indptr, A.indices, A.data, self.rows, self.owners
-        places = xp.zeros(0 if A.backend.resident_warps else PARTS * self.count, np.int64)
+        places = xp.full(0 if A.backend.resident_warps else PARTS * self.count, -1, np.int64)
         for step in range(STEPS):
             numbers = self.numbers if step else nothing
             run.relax(len(x), *matrix, len(numbers), numbers, *self.P_pattern, P, *self.pattern, x, relaxed, places)
@@ -153,27 +153,25 @@ def widen(first, end, indptr, indices, values, diagonal, near, wider):
 
 
 @compile_inlined
-def add_row(factor, first, end, columns, values, begin, stop, x_columns, places, result):
-    """Add a multiple of a row to the one from `begin` to `stop` - 1, in the columns that that one has. `places` has the
-    place at which each column was seen last.
+def add_row(factor, first, end, columns, values, places, result):
+    """Add a multiple of a row to another one, in the columns that that one has. `places` has the place of each of them,
+    and -1 for all others.
     """
-    for k in range(first, end):
-        column = np.uint32(columns[k])
-        place = places[column]
-        if begin <= place < stop and x_columns[place] == column:
+    for k in range(np.uint64(first), np.uint64(end)):
+        place = places[np.uint32(columns[k])]
+        if place >= 0:
             result[place] += factor * values[k]
 
 
 @compile_inlined
-def add_row_of(j, factor, numbers, P_indptr, P_columns, P, x_indptr, x_columns, x, t, places, result):
-    """Add a multiple of the row of point j to relaxed row t: of P, or of x if j is relaxed."""
-    begin, stop = x_indptr[t], x_indptr[t + 1]
+def add_row_of(j, factor, numbers, P_indptr, P_columns, P, x_indptr, x_columns, x, places, result):
+    """Add a multiple of the row of point j to a relaxed row: of P, or of x if j is relaxed."""
     number = np.int64(numbers[j]) if len(numbers) else np.int64(-1)
     if number >= 0:
         first, end = x_indptr[number], x_indptr[number + 1]
-        add_row(factor, first, end, x_columns, x, begin, stop, x_columns, places, result)
+        add_row(factor, first, end, x_columns, x, places, result)
     else:
-        add_row(factor, P_indptr[j], P_indptr[j + 1], P_columns, P, begin, stop, x_columns, places, result)
+        add_row(factor, P_indptr[j], P_indptr[j + 1], P_columns, P, places, result)
 
 
 @KERNELS.in_parts(PARTS)
@@ -208,8 +206,10 @@ def relax(
             for k in range(indptr[i], indptr[i + 1]):
                 size += abs(values[k])
                 j, a = np.int64(indices[k]), values[k]
-                add_row_of(j, a, numbers, P_indptr, P_columns, P, x_indptr, x_columns, x, t, places, result)
+                add_row_of(j, a, numbers, P_indptr, P_columns, P, x_indptr, x_columns, x, places, result)
             for e in range(x_indptr[t], x_indptr[t + 1]):
                 result[e] *= -(x.real.dtype.type(OMEGA) / size)
             one = x.dtype.type(1)
-            add_row_of(i, one, numbers, P_indptr, P_columns, P, x_indptr, x_columns, x, t, places, result)
+            add_row_of(i, one, numbers, P_indptr, P_columns, P, x_indptr, x_columns, x, places, result)
+            for e in range(x_indptr[t], x_indptr[t + 1]):
+                places[x_columns[e]] = -1

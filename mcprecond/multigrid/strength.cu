@@ -20,22 +20,6 @@ __device__ __forceinline__ bool is_strong(long long i, int j, OFFSET k, const OF
     return size > 0 && size >= limit;
 }
 
-// Visit the strong entries of a row: `visit(place, k)` with the place among them. Returns how many there are.
-template <typename Visit>
-__device__ __forceinline__ int visit_strong(long long i, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                            const REAL* strengths, const double* sizes, double theta, Visit visit) {
-    int count = 0;
-    for (OFFSET first = indptr[i]; first < indptr[i + 1]; first += LANES) {
-        OFFSET k = first + team_lane();
-        bool strong =
-            k < indptr[i + 1] && is_strong(i, indices[k], k, indptr, indices, values, strengths, sizes, theta);
-        uint32 all = __ballot_sync(team_mask(), strong) & team_mask();
-        if (strong) visit(count + __popc(all & (1u << lane_id()) - 1), k);
-        count += __popc(all);
-    }
-    return count;
-}
-
 // Spread the positive entry at place e of row i over the common neighbors of i and of the entry's column. The threads of
 // a team share the neighbors of i.
 __device__ __forceinline__ void spread_positive(long long i, OFFSET e, const OFFSET* indptr, const int* indices,
@@ -73,24 +57,31 @@ extern "C" __global__ void find_strengths(long long n, const OFFSET* indptr, con
     }
 }
 
-extern "C" __global__ void count_strong(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                        const REAL* strengths, const double* sizes, double theta, OFFSET* counts) {
+// The columns of the strong entries of a row go to where the row begins.
+extern "C" __global__ void find_strong(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
+                                       const REAL* strengths, const double* sizes, double theta, OFFSET* counts,
+                                       int* found) {
     long long i = thread_id() / LANES;
     if (i >= n) return;
-    int count = visit_strong(i, indptr, indices, values, strengths, sizes, theta, [](int, OFFSET) {});
+    OFFSET begin = indptr[i], end = indptr[i + 1], place = begin;
+    for (OFFSET first = begin; first < end; first += LANES) {
+        OFFSET k = first + team_lane();
+        bool strong = k < end && is_strong(i, indices[k], k, indptr, indices, values, strengths, sizes, theta);
+        uint32 all = __ballot_sync(team_mask(), strong) & team_mask();
+        if (strong) found[place + __popc(all & (1u << lane_id()) - 1)] = indices[k];
+        place += __popc(all);
+    }
     if (team_lane() > 0) return;
     if (i == 0) counts[0] = 0;
-    counts[i + 1] = count;
+    counts[i + 1] = place - begin;
 }
 
-extern "C" __global__ void list_strong(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                       const REAL* strengths, const double* sizes, double theta,
-                                       const OFFSET* strong_indptr, int* strong_indices) {
+extern "C" __global__ void gather_strong(long long n, const OFFSET* indptr, const int* found,
+                                         const OFFSET* strong_indptr, int* strong_indices) {
     long long i = thread_id() / LANES;
     if (i >= n) return;
-    int* own = strong_indices + strong_indptr[i];
-    visit_strong(i, indptr, indices, values, strengths, sizes, theta,
-                 [&](int place, OFFSET k) { own[place] = indices[k]; });
+    OFFSET begin = indptr[i], own = strong_indptr[i], count = strong_indptr[i + 1] - own;
+    for (OFFSET t = team_lane(); t < count; t += LANES) strong_indices[own + t] = found[begin + t];
 }
 
 extern "C" __global__ void find_norms(long long n_nodes, long long b, const OFFSET* indptr, const int* indices,
@@ -110,11 +101,13 @@ extern "C" __global__ void find_norms(long long n_nodes, long long b, const OFFS
 }
 
 extern "C" __global__ void find_unsymmetric(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                            const double* sizes, double tolerance, long long* first) {
+                                            const double* sizes, double tolerance, long long is_symmetric,
+                                            long long* first) {
     long long i = thread_id() / LANES;
     if (i >= n) return;
     for (OFFSET k = indptr[i] + team_lane(); k < indptr[i + 1]; k += LANES) {
         int j = indices[k];
+        if (is_symmetric && j < i) continue;  // (j, i) is compared with (i, j)
         OFFSET across = indptr[j + 1] - 1 - (k - indptr[i]);  // its place if row j mirrors row i, as on a grid
         bool is_there = across >= indptr[j] && indices[across] == i;
         VALUE other = is_there ? values[across] : entry(j, (int)i, indptr, indices, values);

@@ -95,14 +95,14 @@ def symmetric_strength(
     is_signed = theta is None and nodes is matrix
     values = norms.indptr, norms.indices, norms.data
     run.find_strengths(n, *values, sizes, least, int(is_signed), int(is_signed and spreads), strengths)
-    arrays = *values, strengths, sizes, least
-    run.count_strong(n, *arrays, counts)
+    found = xp.empty(norms.indices.size, np.int32)
+    run.find_strong(n, *values, strengths, sizes, least, counts, found)
     indptr = xp.cumsum(counts, dtype=offset)
     entries = int(indptr[-1]) if n else 0
     if entries == norms.indices.size:
         return Connections(Graph.of(nodes), nodes.indptr, nodes.indices)
     indices = xp.empty(entries, np.int32)
-    run.list_strong(n, *arrays, indptr, indices)
+    run.gather_strong(n, norms.indptr, found, indptr, indices)
     pattern = canonical_csr(xp.empty(entries, np.float32), indices, indptr, nodes.shape, backend)
     if matrix.is_ours and nodes.is_symmetric:
         pattern = AdmittedMatrix.computed(pattern, backend, nodes.max_degree + 1, is_symmetric=True)
@@ -141,9 +141,8 @@ def refuse_unsymmetric(matrix: AdmittedMatrix) -> None:
     first = xp.full(1, entries, np.int64)
     sizes = sizes_of(matrix)
     tolerance = float(np.sqrt(np.finfo(matrix.dtype).eps))
-    kernels_for(matrix).find_unsymmetric(
-        matrix.shape[0], matrix.indptr, matrix.indices, matrix.data, sizes, tolerance, first
-    )
+    arrays = matrix.indptr, matrix.indices, matrix.data, sizes
+    kernels_for(matrix).find_unsymmetric(matrix.shape[0], *arrays, tolerance, int(matrix.is_symmetric), first)
     k = int(first[0])
     if k < entries:
         row, column = place_of(matrix.csr, k, matrix.backend)
@@ -168,20 +167,19 @@ def is_spread(i, k, indptr, indices, values, sizes, theta):
 
 
 @compile_inlined
-def spread_positive(i, k, indptr, indices, values, places, common, shares, strengths):
-    """Spread the entry at place k of row i over the common neighbors of i and its column.
+def spread_positive(k, indptr, indices, values, places, common, shares, strengths):
+    """Spread the entry at place k over the common neighbors of its row and its column.
 
-    `places` has the place of each column of row i in it, and any numbers for other columns; `common` and `shares` have
-    room for a row.
+    `places` has the place of each neighbor whose connection to the row may be strong, and -1 for all others; `common`
+    and `shares` have room for a row.
     """
-    j, begin, end = np.uint32(indices[k]), indptr[i], indptr[i + 1]
+    j = np.uint32(indices[k])
     count, total = 0, 0.0
     for p in range(np.uint64(indptr[j]), np.uint64(indptr[j + np.uint32(1)])):
-        own = begin + places[np.uint32(indices[p])]
-        is_there = begin <= own < end and indices[own] == indices[p] and strengths[own] != NEVER
-        if is_there and values[p].real < 0:
-            common[count], shares[count] = own, -values[p].real
-            total += shares[count]
+        own, share = places[np.uint32(indices[p])], -values[p].real
+        common[count], shares[count] = own, share
+        if own >= 0 and share > 0:
+            total += share
             count += 1
     for t in range(count):
         own = common[t]
@@ -192,7 +190,7 @@ def spread_positive(i, k, indptr, indices, values, places, common, shares, stren
 def find_strengths(first_part, end_part, n, indptr, indices, values, sizes, theta, signed, spreads, strengths):
     """Find the strength of each entry, which is compared with the limit."""
     for part in range(first_part, end_part):
-        places, common, shares = np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0)
+        places, common, shares = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
         for i in range(part * n // PARTS, (part + 1) * n // PARTS):
             begin, end, any_positive, spreads_any = indptr[i], indptr[i + 1], False, False
             for k in range(begin, end):
@@ -205,50 +203,47 @@ def find_strengths(first_part, end_part, n, indptr, indices, values, sizes, thet
             if not spreads_any:
                 continue
             if len(places) == 0:
-                places = np.empty(n, np.int32)
-            if len(common) < end - begin:
-                common, shares = np.empty(end - begin, np.int64), np.empty(end - begin)
+                places = np.full(n, -1, np.int64)
             for k in range(begin, end):
-                places[indices[k]] = k - begin
+                if strengths[k] != NEVER:
+                    places[indices[k]] = k
             for k in range(begin, end):
                 if is_spread(i, k, indptr, indices, values, sizes, theta):
-                    spread_positive(i, k, indptr, indices, values, places, common, shares, strengths)
+                    j = indices[k]
+                    room = 2 * (indptr[j + 1] - indptr[j])
+                    if len(common) < room:
+                        common, shares = np.empty(room, np.int64), np.empty(room)
+                    spread_positive(k, indptr, indices, values, places, common, shares, strengths)
+            for k in range(begin, end):
+                places[indices[k]] = -1
 
 
-@compile_inlined
-def put_strong(i, indptr, indices, values, strengths, sizes, theta, found, begin, end):
-    """Put the columns of the strong entries of a row into `found` between two places; returns how many they are.
+@KERNELS.per_item
+def find_strong(first, end, indptr, indices, values, strengths, sizes, theta, counts, found):
+    """Put the columns of the strong entries of each row to where the row begins, and count them, behind a 0.
 
     The diagonal entry counts as strong. The larger strength of a_ij and a_ji decides for both.
     """
-    count = 0
-    for k in range(indptr[i], indptr[i + 1]):
-        j = np.uint32(indices[k])
-        size, limit = np.float64(strengths[k]), theta * (sizes[i] * sizes[j])
-        if 0 <= size < limit <= (1 + NEAR_LIMIT) * abs(values[k]):
-            size = max(size, np.float64(entry(j, i, indptr, indices, strengths)))
-        if begin + count < end:
-            found[begin + count] = j
-        count += i == j or (size > 0 and size >= limit)
-    return count
-
-
-@KERNELS.per_item
-def count_strong(first, end, indptr, indices, values, strengths, sizes, theta, counts):
-    """How many strong entries each row has, with that of the diagonal; behind a 0."""
-    nothing = np.empty(0, np.int32)
     for i in range(first, end):
         if i == 0:
             counts[0] = 0
-        counts[i + 1] = put_strong(i, indptr, indices, values, strengths, sizes, theta, nothing, 0, 0)
+        place = np.uint64(indptr[i])
+        for k in range(indptr[i], indptr[i + 1]):
+            j = np.uint32(indices[k])
+            size, limit = np.float64(strengths[k]), theta * (sizes[i] * sizes[j])
+            if 0 <= size < limit <= (1 + NEAR_LIMIT) * abs(values[k]):
+                size = max(size, np.float64(entry(j, i, indptr, indices, strengths)))
+            found[place] = j
+            place += np.uint64(i == j or (size > 0 and size >= limit))
+        counts[i + 1] = place - indptr[i]
 
 
 @KERNELS.per_item
-def list_strong(first, end, indptr, indices, values, strengths, sizes, theta, strong_indptr, strong_indices):
-    """Their columns."""
+def gather_strong(first, end, indptr, found, strong_indptr, strong_indices):
+    """Copy these columns, one row behind the other."""
     for i in range(first, end):
-        begin, stop = strong_indptr[i], strong_indptr[i + 1]
-        put_strong(i, indptr, indices, values, strengths, sizes, theta, strong_indices, begin, stop)
+        for t in range(strong_indptr[i + 1] - strong_indptr[i]):
+            strong_indices[strong_indptr[i] + t] = found[indptr[i] + t]
 
 
 @KERNELS.per_item
@@ -266,13 +261,19 @@ def find_norms(first, end, b, indptr, indices, values, node_indptr, node_indices
 
 
 @KERNELS.per_item
-def find_unsymmetric(begin, end, indptr, indices, values, sizes, tolerance, first):
-    """The first entry that is not the conjugate of that across; `first` holds the number of entries before."""
+def find_unsymmetric(begin, end, indptr, indices, values, sizes, tolerance, is_symmetric, first):
+    """The first entry that is not the conjugate of that across; `first` holds the number of entries before.
+
+    Where the pattern is symmetric, the entries on one side of the diagonal are compared with those across, and not once
+    more from the other side.
+    """
     least = first[0]
     for i in range(begin, end):
         found = len(indices)
         for k in range(indptr[i], indptr[i + 1]):
             j = np.uint32(indices[k])
+            if is_symmetric and j < i:
+                continue
             across = indptr[j + np.uint32(1)] - 1 - (k - indptr[i])  # its place if row j mirrors row i, as on a grid
             if across >= indptr[j] and indices[across] == i:
                 other = values[across]

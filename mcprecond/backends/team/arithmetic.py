@@ -1,4 +1,5 @@
-"""Fused multiply-adds, and rows of sparse matrices times several columns in vector registers, on the CPU.
+"""Instructions that Numba does not reach: fused multiply-adds, counts of bits, and rows of sparse matrices times several
+columns in vector registers, on the CPU.
 
 LLVM finds vectors in loops, and a loop over a few columns is too short for that. So this code spells out the vectors.
 """
@@ -21,6 +22,27 @@ def fma(context: Any, a: Any, b: Any, c: Any) -> Any:
         return builder.fma(*args)
 
     return types.float64(types.float64, types.float64, types.float64), codegen
+
+
+def _trailing_zeros() -> Any:
+    def each(word: Any) -> int:
+        """The same for Python."""
+        return (int(word) & -int(word)).bit_length() - 1
+
+    @intrinsic
+    def trailing_zeros(context: Any, word: Any) -> Any:
+        """The place of the lowest bit that is set in an unsigned number of 64 bits."""
+
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            assert each
+            return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
+
+        return types.uint64(types.uint64), codegen
+
+    return trailing_zeros
+
+
+trailing_zeros = _trailing_zeros()
 
 
 def _product_of_width(width: int) -> Any:
