@@ -38,7 +38,7 @@ __device__ __forceinline__ void spread_positive(long long i, OFFSET e, const OFF
     }
 }
 
-extern "C" __global__ void find_strengths(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
+extern "C" __global__ void find_strengths(long long n, long long longest_row, const OFFSET* indptr, const int* indices, const VALUE* values,
                                           const double* sizes, double theta, long long is_signed, long long spreads,
                                           REAL* strengths) {
     long long i = thread_id() / LANES;

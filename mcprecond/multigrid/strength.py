@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_inlined
+from mcprecond.backends import KernelSet, compile_inlined, compile_row
 from mcprecond.backends.sorting import lower_bound
 from mcprecond.backends.team.atomics import atomic_min
 from mcprecond.coloring.graph import Graph
@@ -94,7 +94,8 @@ def symmetric_strength(
     strengths = xp.empty(norms.indices.size, norms.data.real.dtype)
     is_signed = theta is None and nodes is matrix
     values = norms.indptr, norms.indices, norms.data
-    run.find_strengths(n, *values, sizes, least, int(is_signed), int(is_signed and spreads), strengths)
+    how = least, int(is_signed), int(is_signed and spreads)
+    run.find_strengths(n, norms.max_degree + 1, *values, sizes, *how, strengths)
     found = xp.empty(norms.indices.size, np.int32)
     run.find_strong(n, *values, strengths, sizes, least, counts, found)
     indptr = xp.cumsum(counts, dtype=offset)
@@ -167,11 +168,22 @@ def is_spread(i, k, indptr, indices, values, sizes, theta):
 
 
 @compile_inlined
+def take_magnitudes(i, indptr, indices, values, sizes, theta, signed, strengths):
+    """The strengths of a row before positive entries are spread. Returns whether any of them is."""
+    spreads = False
+    for k in range(indptr[i], indptr[i + 1]):
+        is_weak = i == indices[k] or (signed and values[k].real > 0)
+        strengths[k] = NEVER if is_weak else abs(values[k])
+        spreads |= is_spread(i, k, indptr, indices, values, sizes, theta)
+    return spreads
+
+
+@compile_inlined
 def spread_positive(k, indptr, indices, values, places, common, shares, strengths):
     """Spread the entry at place k over the common neighbors of its row and its column.
 
     `places` has the place of each neighbor whose connection to the row may be strong, and -1 for all others; `common`
-    and `shares` have room for a row.
+    and `shares` have room for a row, and one number more.
     """
     j = np.uint32(indices[k])
     count, total = 0, 0.0
@@ -186,36 +198,35 @@ def spread_positive(k, indptr, indices, values, places, common, shares, strength
         strengths[own] = max(strengths[own] - values[k].real * (shares[t] / total), 0.0)
 
 
+@compile_row
+def spread_row(i, indptr, indices, values, sizes, theta, places, common, shares, strengths):
+    """Spread the positive entries of a row."""
+    for k in range(indptr[i], indptr[i + 1]):
+        places[indices[k]] = np.int64(k) if strengths[k] != NEVER else np.int64(-1)
+    for k in range(indptr[i], indptr[i + 1]):
+        if is_spread(i, k, indptr, indices, values, sizes, theta):
+            spread_positive(k, indptr, indices, values, places, common, shares, strengths)
+    for k in range(indptr[i], indptr[i + 1]):
+        places[indices[k]] = -1
+
+
 @KERNELS.in_parts(PARTS)
-def find_strengths(first_part, end_part, n, indptr, indices, values, sizes, theta, signed, spreads, strengths):
+def find_strengths(
+    first_part, end_part, n, longest_row, indptr, indices, values, sizes, theta, signed, spreads, strengths
+):
     """Find the strength of each entry, which is compared with the limit."""
     for part in range(first_part, end_part):
-        places, common, shares = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
-        for i in range(part * n // PARTS, (part + 1) * n // PARTS):
-            begin, end, any_positive, spreads_any = indptr[i], indptr[i + 1], False, False
-            for k in range(begin, end):
-                is_positive = i != indices[k] and values[k].real > 0
-                strengths[k] = NEVER if i == indices[k] or (signed and is_positive) else abs(values[k])
-                any_positive |= is_positive
-            if spreads and any_positive:
-                for k in range(begin, end):
-                    spreads_any |= is_spread(i, k, indptr, indices, values, sizes, theta)
-            if not spreads_any:
-                continue
-            if len(places) == 0:
-                places = np.full(n, -1, np.int64)
-            for k in range(begin, end):
-                if strengths[k] != NEVER:
-                    places[indices[k]] = k
-            for k in range(begin, end):
-                if is_spread(i, k, indptr, indices, values, sizes, theta):
-                    j = indices[k]
-                    room = 2 * (indptr[j + 1] - indptr[j])
-                    if len(common) < room:
-                        common, shares = np.empty(room, np.int64), np.empty(room)
-                    spread_positive(k, indptr, indices, values, places, common, shares, strengths)
-            for k in range(begin, end):
-                places[indices[k]] = -1
+        begin, end, any_positive = part * n // PARTS, (part + 1) * n // PARTS, False
+        for i in range(begin, end):
+            any_positive |= take_magnitudes(i, indptr, indices, values, sizes, theta, signed, strengths)
+        if spreads and any_positive:
+            places, common, shares = (
+                np.full(n, -1, np.int64),
+                np.empty(longest_row + 1, np.int64),
+                np.empty(longest_row + 1),
+            )
+            for i in range(begin, end):
+                spread_row(i, indptr, indices, values, sizes, theta, places, common, shares, strengths)
 
 
 @KERNELS.per_item
