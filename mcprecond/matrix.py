@@ -8,8 +8,9 @@ whether the pattern is symmetric, and the degrees of its graph.
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, NoReturn
 
 import numpy as np
@@ -353,12 +354,19 @@ def _csr_of_tensor(A: Any, backend: Backend, name: str) -> Any:
 def canonical_csr(data: Any, indices: Any, indptr: Any, shape: tuple[int, int], backend: Backend) -> Any:
     """Return a CSR matrix of arrays that are known to be in canonical form.
 
-    A constructor that gets them would check that, and wait for the GPU.
+    A constructor that gets them would check that, and wait for the GPU; one that gets a shape would make arrays of its
+    own.
     """
-    csr = backend.sparse.csr_matrix(shape, dtype=data.dtype)
-    csr.data, csr.indices, csr.indptr = data, indices, indptr
+    csr = copy(_empty_matrix(backend.sparse))
+    csr.data, csr.indices, csr.indptr, csr._shape = data, indices, indptr, tuple(shape)
     csr.has_canonical_format = True
     return csr
+
+
+@cache
+def _empty_matrix(sparse: Any) -> Any:
+    """A CSR matrix of a library."""
+    return sparse.csr_matrix((0, 0))
 
 
 def transpose(csr: Any, backend: Backend) -> Any:

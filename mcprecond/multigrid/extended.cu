@@ -3,41 +3,31 @@
 #include "cuda/search.cuh"
 #include "multigrid/team_sum.cuh"
 
-// Visit the points from which i interpolates, or with `coarse` the numbers of the coarse ones among them:
-// `visit(place, column)` with the place among them. Returns how many they are.
-template <typename Visit>
-__device__ __forceinline__ int visit_points(long long i, bool coarse, const OFFSET* indptr, const int* indices,
-                                            const unsigned char* flags, const int* numbers, Visit visit) {
+// The points from which each point interpolates go to where its row begins, and so do the numbers of the coarse ones.
+extern "C" __global__ void find_points(long long n, const OFFSET* indptr, const int* indices,
+                                       const unsigned char* flags, const int* numbers, OFFSET* counts,
+                                       OFFSET* coarse_counts, int* points, int* coarse) {
+    long long i = thread_id() / LANES;
+    if (i >= n) return;
+    OFFSET begin = indptr[i], end = indptr[i + 1], place = begin, coarse_place = begin;
     if (numbers[i] >= 0) {
-        if (team_lane() == 0) visit(0, coarse ? numbers[i] : (int)i);
-        return 1;
+        if (team_lane() == 0) points[begin] = (int)i, coarse[begin] = numbers[i];
+        place = coarse_place = begin + 1;
+    } else {
+        for (OFFSET first = begin; first < end; first += LANES) {
+            OFFSET k = first + team_lane();
+            bool passes = k < end && flags[k] & INTERPOLATES;
+            int number = passes ? numbers[indices[k]] : -1;
+            uint32 all = __ballot_sync(team_mask(), passes) & team_mask(), before = (1u << lane_id()) - 1;
+            uint32 all_coarse = __ballot_sync(team_mask(), number >= 0) & team_mask();
+            if (passes) points[place + __popc(all & before)] = indices[k];
+            if (number >= 0) coarse[coarse_place + __popc(all_coarse & before)] = number;
+            place += __popc(all), coarse_place += __popc(all_coarse);
+        }
     }
-    int count = 0;
-    for (OFFSET first = indptr[i]; first < indptr[i + 1]; first += LANES) {
-        OFFSET k = first + team_lane();
-        bool passes = k < indptr[i + 1] && flags[k] & INTERPOLATES && (!coarse || numbers[indices[k]] >= 0);
-        uint32 all = __ballot_sync(team_mask(), passes) & team_mask();
-        if (passes) visit(count + __popc(all & (1u << lane_id()) - 1), coarse ? numbers[indices[k]] : indices[k]);
-        count += __popc(all);
-    }
-    return count;
-}
-
-extern "C" __global__ void count_points(long long n, long long coarse, const OFFSET* indptr, const int* indices,
-                                        const unsigned char* flags, const int* numbers, long long* counts) {
-    long long i = thread_id() / LANES;
-    if (i >= n) return;
-    int count = visit_points(i, coarse, indptr, indices, flags, numbers, [](int, int) {});
-    if (team_lane() == 0) counts[i] = count;
-}
-
-extern "C" __global__ void list_points(long long n, long long coarse, const OFFSET* indptr, const int* indices,
-                                       const unsigned char* flags, const int* numbers, const long long* result_indptr,
-                                       int* result) {
-    long long i = thread_id() / LANES;
-    if (i >= n) return;
-    int* row = result + result_indptr[i];
-    visit_points(i, coarse, indptr, indices, flags, numbers, [&](int place, int column) { row[place] = column; });
+    if (team_lane() > 0) return;
+    if (i == 0) counts[0] = coarse_counts[0] = 0;
+    counts[i + 1] = place - begin, coarse_counts[i + 1] = coarse_place - begin;
 }
 
 // The place of a coarse unknown in a row of the reach; its length if it is not there.

@@ -25,7 +25,7 @@ import numpy as np
 from mcprecond.backends import KernelSet, compile_inlined
 from mcprecond.matrix import AdmittedMatrix, rows_of
 from mcprecond.multigrid.interpolation import Interpolation, product_with
-from mcprecond.multigrid.patterns import PARTS, Pattern, matrix_of_blocks, product_pattern
+from mcprecond.multigrid.patterns import PARTS, Pattern, gather_rows, matrix_of_blocks, product_pattern
 from mcprecond.multigrid.splitting import COARSE, DEPENDS, INTERPOLATES, lanes_of
 from mcprecond.multigrid.stiff_rows import HOPS, MOST_NEAR, RelaxedRows, replace_rows
 
@@ -68,18 +68,14 @@ class ExtendedWeights:
         self.count = int(numbers[-1]) if len(numbers) else 0
         self.numbers = xp.where(is_coarse, numbers - 1, np.int32(-1))
         self.flags = around_hubs(A, flags, is_coarse)
-        members, coarse = self._points(A, coarse=0), self._points(A, coarse=1)
-        self.pattern = product_pattern(members, coarse, self.count, A.backend)
-
-    def _points(self, A: AdmittedMatrix, coarse: int) -> Pattern:
-        """The points from which each one interpolates, or the coarse ones among them by their numbers."""
-        run, xp, n = kernels_for(A), A.backend.xp, A.shape[0]
-        counts, arrays = xp.zeros(n + 1, np.int64), (A.indptr, A.indices, self.flags, self.numbers)
-        run.count_points(n, coarse, *arrays, counts[1:])
-        indptr = xp.cumsum(counts, dtype=np.int64)
-        columns = xp.empty(int(indptr[-1]), np.int32)
-        run.list_points(n, coarse, *arrays, indptr, columns)
-        return indptr, columns
+        # The points from which each one interpolates, and the coarse ones among them by their numbers.
+        n, entries = A.shape[0], A.indices.size
+        counts, found = xp.empty((2, n + 1), A.indptr.dtype), xp.empty((2, entries), np.int32)
+        kernels_for(A).find_points(n, A.indptr, A.indices, self.flags, self.numbers, *counts, *found)
+        members, (begins, coarse) = (
+            gather_rows(A.indptr, *each, A.backend) for each in zip(counts, found, strict=True)
+        )
+        self.pattern = product_pattern(members, (begins.astype(np.int64), coarse), self.count, A.backend)
 
     def values(self, A: AdmittedMatrix) -> Any:
         """Compute the weights."""
@@ -217,39 +213,27 @@ class Truncation:
 # On the CPU.
 
 
-@compile_inlined
-def put_points(i, coarse, indptr, indices, flags, numbers, found, begin, end):
-    """Put the points from which i interpolates into `found` between two places, a coarse point's being itself; or with
-    `coarse` the numbers of the coarse ones among them. Returns how many they are.
+@KERNELS.per_item
+def find_points(first, end, indptr, indices, flags, numbers, counts, coarse_counts, points, coarse):
+    """Put the points from which each one interpolates to where its row begins, a coarse point's being itself, and the
+    numbers of the coarse ones among them, and count both, behind a 0.
     """
-    if numbers[i] >= 0:
-        if begin < end:
-            found[begin] = numbers[i] if coarse else i
-        return 1
-    count = 0
-    for k in range(indptr[i], indptr[i + 1]):
-        number = numbers[indices[k]]
-        if flags[k] & INTERPOLATES and (number >= 0 or not coarse):
-            if begin + count < end:
-                found[begin + count] = number if coarse else indices[k]
-            count += 1
-    return count
-
-
-@KERNELS.per_item
-def count_points(first, end, coarse, indptr, indices, flags, numbers, counts):
-    """How many of these points each row has."""
-    nothing = np.empty(0, np.int32)
     for i in range(first, end):
-        counts[i] = put_points(i, coarse, indptr, indices, flags, numbers, nothing, 0, 0)
-
-
-@KERNELS.per_item
-def list_points(first, end, coarse, indptr, indices, flags, numbers, result_indptr, result):
-    """These points."""
-    for i in range(first, end):
-        begin, stop = result_indptr[i], result_indptr[i + 1]
-        put_points(i, coarse, indptr, indices, flags, numbers, result, begin, stop)
+        if i == 0:
+            counts[0] = coarse_counts[0] = 0
+        begin = np.uint64(indptr[i])
+        place, coarse_place = begin, begin
+        if numbers[i] >= 0:
+            points[place], coarse[coarse_place] = i, numbers[i]
+            place, coarse_place = begin + np.uint64(1), begin + np.uint64(1)
+        else:
+            for k in range(indptr[i], indptr[i + 1]):
+                j = np.uint32(indices[k])
+                points[place], coarse[coarse_place] = j, numbers[j]
+                passes = flags[k] & INTERPOLATES != 0
+                place += np.uint64(passes)
+                coarse_place += np.uint64(passes and numbers[j] >= 0)
+        counts[i + 1], coarse_counts[i + 1] = place - begin, coarse_place - begin
 
 
 @compile_inlined

@@ -180,6 +180,14 @@ extern "C" __global__ void list_blocks(long long n, long long rows, long long co
             result[begin + t * columns + c] = (int)(blocks[first + t] * columns + c);
 }
 
+extern "C" __global__ void gather(long long n, const OFFSET* begins, const int* found, const OFFSET* indptr,
+                                  int* columns) {
+    long long i = thread_id() / LANES;
+    if (i >= n) return;
+    OFFSET begin = begins[i], own = indptr[i], count = indptr[i + 1] - own;
+    for (OFFSET t = team_lane(); t < count; t += LANES) columns[own + t] = found[begin + t];
+}
+
 extern "C" __global__ void find_longest(long long n, const OFFSET* indptr, long long* longest) {
     long long v = thread_id(), length = v < n ? (long long)(indptr[v + 1] - indptr[v]) : 0;
     for (int step = WARP / 2; step > 0; step /= 2) length = max(length, __shfl_xor_sync(FULL_WARP, length, step));

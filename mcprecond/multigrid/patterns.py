@@ -69,6 +69,28 @@ def product_pattern(left: Pattern, right: Pattern, width: int, backend: Backend)
     return indptr, columns
 
 
+def gather_rows(begins: Any, counts: Any, found: Any, backend: Backend) -> Pattern:
+    """Return rows that lie apart, one behind the other: their offsets, in the dtype of `begins`, and their entries.
+
+    Parameters
+    ----------
+    begins : array of int, shape (n + 1,)
+        Where rows begin in `found`; the last number is its length.
+    counts : array of int, shape (n + 1,)
+        How many entries each row has there, behind a 0.
+    found : array of int32
+    """
+    indptr = backend.xp.cumsum(counts, dtype=begins.dtype)
+    n = len(begins) - 1
+    entries = int(indptr[-1]) if n else 0
+    if entries == len(found):
+        return begins, found
+    columns = backend.xp.empty(entries, np.int32)
+    run = backend.kernels(KERNELS, OFFSET=begins.dtype, LANES=max(lanes_for(entries / max(n, 1)), 8))
+    run.gather(n, begins, found, indptr, columns)
+    return indptr, columns
+
+
 def least_entries(left: Pattern, right: Pattern, backend: Backend) -> int:
     """Return a lower bound of the entries of a product of two matrices: a row of it is at least as long as the longest
     row that it adds up, if all columns of the second matrix are there.
@@ -247,6 +269,14 @@ def transpose(entries, n, width, indptr, columns, order, result_indptr, rows, pl
             p = after[columns[e]]
             after[columns[e]] += 1
             rows[p], places[p] = v, e
+
+
+@KERNELS.per_item
+def gather(first, end, begins, found, indptr, columns):
+    """Copy rows, one behind the other."""
+    for i in range(first, end):
+        for t in range(indptr[i + 1] - indptr[i]):
+            columns[indptr[i] + t] = found[begins[i] + t]
 
 
 @KERNELS.per_item

@@ -76,14 +76,6 @@ extern "C" __global__ void find_strong(long long n, const OFFSET* indptr, const 
     counts[i + 1] = place - begin;
 }
 
-extern "C" __global__ void gather_strong(long long n, const OFFSET* indptr, const int* found,
-                                         const OFFSET* strong_indptr, int* strong_indices) {
-    long long i = thread_id() / LANES;
-    if (i >= n) return;
-    OFFSET begin = indptr[i], own = strong_indptr[i], count = strong_indptr[i + 1] - own;
-    for (OFFSET t = team_lane(); t < count; t += LANES) strong_indices[own + t] = found[begin + t];
-}
-
 extern "C" __global__ void find_norms(long long n_nodes, long long b, const OFFSET* indptr, const int* indices,
                                       const VALUE* values, const OFFSET* node_indptr, const int* node_indices,
                                       double* norms) {

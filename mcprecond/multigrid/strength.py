@@ -15,7 +15,7 @@ from mcprecond.coloring.graph import Graph
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.linalg.diagonal import sizes_of
 from mcprecond.matrix import AdmittedMatrix, canonical_csr, place_of
-from mcprecond.multigrid.patterns import PARTS
+from mcprecond.multigrid.patterns import PARTS, gather_rows
 from mcprecond.typing import StrengthName
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
@@ -98,13 +98,10 @@ def symmetric_strength(
     run.find_strengths(n, norms.max_degree + 1, *values, sizes, *how, strengths)
     found = xp.empty(norms.indices.size, np.int32)
     run.find_strong(n, *values, strengths, sizes, least, counts, found)
-    indptr = xp.cumsum(counts, dtype=offset)
-    entries = int(indptr[-1]) if n else 0
-    if entries == norms.indices.size:
+    indptr, indices = gather_rows(norms.indptr, counts, found, backend)
+    if len(indices) == norms.indices.size:
         return Connections(Graph.of(nodes), nodes.indptr, nodes.indices)
-    indices = xp.empty(entries, np.int32)
-    run.gather_strong(n, norms.indptr, found, indptr, indices)
-    pattern = canonical_csr(xp.empty(entries, np.float32), indices, indptr, nodes.shape, backend)
+    pattern = canonical_csr(xp.empty(len(indices), np.float32), indices, indptr, nodes.shape, backend)
     if matrix.is_ours and nodes.is_symmetric:
         pattern = AdmittedMatrix.computed(pattern, backend, nodes.max_degree + 1, is_symmetric=True)
     return Connections(Graph.of(pattern), indptr, indices)
@@ -247,14 +244,6 @@ def find_strong(first, end, indptr, indices, values, strengths, sizes, theta, co
             found[place] = j
             place += np.uint64(i == j or (size > 0 and size >= limit))
         counts[i + 1] = place - indptr[i]
-
-
-@KERNELS.per_item
-def gather_strong(first, end, indptr, found, strong_indptr, strong_indices):
-    """Copy these columns, one row behind the other."""
-    for i in range(first, end):
-        for t in range(strong_indptr[i + 1] - strong_indptr[i]):
-            strong_indices[strong_indptr[i] + t] = found[indptr[i] + t]
 
 
 @KERNELS.per_item

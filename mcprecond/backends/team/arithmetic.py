@@ -1,5 +1,5 @@
-"""Instructions that Numba does not reach: fused multiply-adds, counts of bits, and rows of sparse matrices times several
-columns in vector registers, on the CPU.
+"""Instructions that Numba does not reach, on the CPU: fused multiply-adds, the lowest bit of a number, and rows of
+sparse matrices times several columns in vector registers.
 
 LLVM finds vectors in loops, and a loop over a few columns is too short for that. So this code spells out the vectors.
 """
