@@ -25,19 +25,23 @@ def fma(context: Any, a: Any, b: Any, c: Any) -> Any:
 
 
 def _trailing_zeros() -> Any:
-    def each(word: Any) -> int:
-        """The same for Python."""
-        return (int(word) & -int(word)).bit_length() - 1
+    def each(word: Any) -> Any:
+        """The same, bit by bit."""
+        place = 0
+        while not (int(word) >> place) & 1:
+            place += 1
+        return place
 
     @intrinsic
     def trailing_zeros(context: Any, word: Any) -> Any:
-        """The place of the lowest bit that is set in an unsigned number of 64 bits."""
+        """The place of the lowest bit that is set in a positive number."""
 
         def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            assert each
+            if word != types.uint64:
+                return context.compile_internal(builder, each, sig, args)
             return builder.cttz(args[0], ir.Constant(ir.IntType(1), 1))
 
-        return types.uint64(types.uint64), codegen
+        return types.int64(word), codegen
 
     return trailing_zeros
 
