@@ -42,16 +42,20 @@ ENTRIES, OF_ROW = 8192, 4
 NUMBERS = 4096
 
 
-def compile_loop(body: Callable[..., Any] | None = None, *, grain: int = ROWS, offsets: str | None = None) -> Any:
+def compile_loop(
+    body: Callable[..., Any] | None = None, *, grain: int = ROWS, offsets: str | None = None, parts: int = 0
+) -> Any:
     """Compile ``body(first, end, ...)``, the iterations of a parallel loop from `first` to `end`; see `shared_loop`.
 
     A call runs the whole range, which the threads share, and returns the sum of what the body returns. A chunk has at
     least `grain` iterations. If `offsets` names the parameter with the row offsets of a matrix, the smallest chunk has
-    ROWS rows, or fewer if that many rows of mean length have more than ENTRIES entries.
+    ROWS rows, or fewer if that many rows of mean length have more than ENTRIES entries. If the iterations are `parts`
+    parts of these rows, the smallest chunk has parts with as many rows.
     """
     if body is None:
-        return partial(compile_loop, grain=grain, offsets=offsets)
-    return shared_loop(body, f"least_rows({offsets})" if offsets else str(grain), {"least_rows": least_rows}, **ALL)
+        return partial(compile_loop, grain=grain, offsets=offsets, parts=parts)
+    least = f"least_parts({parts}, {offsets})" if parts else f"least_rows({offsets})" if offsets else str(grain)
+    return shared_loop(body, least, {"least_rows": least_rows, "least_parts": least_parts}, **ALL)
 
 
 # This decorator compiles serial functions, which may call parallel loops and allocate arrays.
@@ -70,6 +74,12 @@ def least_rows(offsets):
     """How many rows a chunk has at least."""
     rows = np.int64(len(offsets) - 1)
     return min(ROWS, max(1, rows * ENTRIES // max(np.int64(offsets[rows]) + OF_ROW * rows, 1)))
+
+
+@compile_inlined
+def least_parts(parts, offsets):
+    """How many parts of the rows a chunk has at least, where there are so many."""
+    return max(parts * least_rows(offsets) // max(np.int64(len(offsets) - 1), 1), 1)
 
 
 #: How many threads a CUDA kernel gets: one (or LANES) per item; at most what the device holds at once, each striding
@@ -163,11 +173,14 @@ class KernelSet:
         self._register(body.__name__, partial(loop := compile_loop(body, grain=grain), 0), "per_item")
         return loop
 
-    def in_parts(self, parts: int) -> Any:
-        """`per_item` where the CPU does its work in so many parts: ``body(first_part, end_part, items, ...)``."""
+    def in_parts(self, parts: int, offsets: str) -> Any:
+        """`per_item` where the CPU does its work in so many parts: ``body(first_part, end_part, items, ...)``; see
+        `compile_loop` for `offsets`.
+        """
 
         def register(body: Callable[..., Any]) -> Any:
-            self._register(body.__name__, partial(loop := compile_loop(body, grain=1), 0, parts), "per_item")
+            loop = compile_loop(body, offsets=offsets, parts=parts)
+            self._register(body.__name__, partial(loop, 0, parts), "per_item")
             return loop
 
         return register

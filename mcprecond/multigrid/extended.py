@@ -266,40 +266,39 @@ def pass_through(i, j, a, indptr, indices, values, numbers, places, weights):
     return own
 
 
-@KERNELS.in_parts(PARTS)
+@KERNELS.in_parts(PARTS, "indptr")
 def extend_rows(
     first_part, end_part, n, count, indptr, indices, values, flags, numbers, reach_indptr, reach_columns, weights
 ):
     """The weights of all rows, before the truncation."""
-    for part in range(first_part, end_part):
-        places = np.full(count, -1, np.int64)  # of the coarse unknowns in the row
-        for i in range(part * n // PARTS, (part + 1) * n // PARTS):
-            begin, end = reach_indptr[i], reach_indptr[i + 1]
-            for place in range(begin, end):
-                weights[place] = 1 if numbers[i] >= 0 else 0
-            if numbers[i] >= 0 or begin == end:
+    places = np.full(count, -1, np.int64)  # of the coarse unknowns in the row
+    for i in range(first_part * n // PARTS, end_part * n // PARTS):
+        begin, end = reach_indptr[i], reach_indptr[i + 1]
+        for place in range(begin, end):
+            weights[place] = 1 if numbers[i] >= 0 else 0
+        if numbers[i] >= 0 or begin == end:
+            continue
+        for place in range(begin, end):
+            places[reach_columns[place]] = place
+        diagonal = rest = values.dtype.type(0)
+        for k in range(indptr[i], indptr[i + 1]):
+            j = np.uint32(indices[k])
+            if j == i:
+                diagonal = values[k]
                 continue
-            for place in range(begin, end):
-                places[reach_columns[place]] = place
-            diagonal = rest = values.dtype.type(0)
-            for k in range(indptr[i], indptr[i + 1]):
-                j = np.uint32(indices[k])
-                if j == i:
-                    diagonal = values[k]
-                    continue
-                place = place_in_reach(numbers[j], places)
-                if place >= 0:
-                    weights[place] += values[k]
-                elif flags[k] & INTERPOLATES and numbers[j] < 0:
-                    rest += pass_through(i, j, values[k], indptr, indices, values, numbers, places, weights)
-                else:
-                    rest += values[k]
-            divisor = diagonal + rest
-            if divisor.real * diagonal.real <= 0:
-                divisor = diagonal
-            for place in range(begin, end):
-                weights[place] = -weights[place] / divisor
-                places[reach_columns[place]] = -1
+            place = place_in_reach(numbers[j], places)
+            if place >= 0:
+                weights[place] += values[k]
+            elif flags[k] & INTERPOLATES and numbers[j] < 0:
+                rest += pass_through(i, j, values[k], indptr, indices, values, numbers, places, weights)
+            else:
+                rest += values[k]
+        divisor = diagonal + rest
+        if divisor.real * diagonal.real <= 0:
+            divisor = diagonal
+        for place in range(begin, end):
+            weights[place] = -weights[place] / divisor
+            places[reach_columns[place]] = -1
 
 
 @compile_inlined

@@ -202,39 +202,37 @@ def solve_upper(x, R, begin):
         x[c] = x[c] / pivot if pivot != 0 else x.dtype.type(0)
 
 
-@KERNELS.in_parts(PARTS)
+@KERNELS.in_parts(PARTS, "indptr")
 def smooth_rows(
     first, end, n, b, k, count, indptr, indices, values, factor, dinv, labels, Q, moves, B, R, P_indptr, columns, P
 ):
     """P = T - factor diag(dinv) A T; blocks that P does not have move to that of the node's own aggregate."""
-    nodes = n // b
-    for part in range(first, end):
-        sums, moved = np.zeros(count * k, P.dtype), np.zeros(k, P.dtype)
-        for v in range(part * nodes // PARTS, (part + 1) * nodes // PARTS):
-            own, begin, stop = labels[v], P_indptr[v], P_indptr[v + 1]
-            for r in range(b):
-                i = v * b + r
-                scale, last, goes = dinv.real.dtype.type(factor) * dinv[i], -1, False
-                for e in range(indptr[i], indptr[i + 1]):
-                    j = indices[e]
-                    u = j if b == 1 else j // b
-                    label = labels[u]
-                    if moves and u != last:
-                        place = lower_bound(columns, begin, stop, label)
-                        last, goes = u, label >= 0 and not (place < stop and columns[place] == label)
-                    if label >= 0:
-                        a = scale * values[e]
-                        for c in range(k):
-                            if goes:
-                                moved[c] -= a * B[j * k + c]
-                            else:
-                                sums[label * k + c] -= a * Q[j * k + c]
-                if own >= 0:
-                    if moves:
-                        solve_upper(moved, R, own * k * k)
+    nodes, sums, moved = n // b, np.zeros(count * k, P.dtype), np.zeros(k, P.dtype)
+    for v in range(first * nodes // PARTS, end * nodes // PARTS):
+        own, begin, stop = labels[v], P_indptr[v], P_indptr[v + 1]
+        for r in range(b):
+            i = v * b + r
+            scale, last, goes = dinv.real.dtype.type(factor) * dinv[i], -1, False
+            for e in range(indptr[i], indptr[i + 1]):
+                j = indices[e]
+                u = j if b == 1 else j // b
+                label = labels[u]
+                if moves and u != last:
+                    place = lower_bound(columns, begin, stop, label)
+                    last, goes = u, label >= 0 and not (place < stop and columns[place] == label)
+                if label >= 0:
+                    a = scale * values[e]
                     for c in range(k):
-                        sums[own * k + c] += Q[i * k + c]
-                        if moves:
-                            sums[own * k + c] += moved[c]
-                            moved[c] = 0
-                take_row(begin, stop, place_of(i, v, b, k, begin, stop), k, columns, sums, P)
+                        if goes:
+                            moved[c] -= a * B[j * k + c]
+                        else:
+                            sums[label * k + c] -= a * Q[j * k + c]
+            if own >= 0:
+                if moves:
+                    solve_upper(moved, R, own * k * k)
+                for c in range(k):
+                    sums[own * k + c] += Q[i * k + c]
+                    if moves:
+                        sums[own * k + c] += moved[c]
+                        moved[c] = 0
+            take_row(begin, stop, place_of(i, v, b, k, begin, stop), k, columns, sums, P)

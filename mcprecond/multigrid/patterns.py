@@ -204,12 +204,12 @@ def sort_columns(columns, begin, end, words):
             place += 1
 
 
-@compile_loop(grain=1)
+@compile_loop(offsets="indptr", parts=PARTS)
 def count_parts(first, end, n, width, indptr, members, list_indptr, lists, counts, room_of_all, pool, starts):
     """How many columns each row of some parts has, and these as long as there is room."""
+    last_row, words = np.full(width + 1, -1, np.int32), np.zeros(width // 64 + 1, np.uint64)
     for part in range(first, end):
-        begin, stop, last_row = part * n // PARTS, (part + 1) * n // PARTS, np.full(width + 1, -1, np.int32)
-        words = np.zeros(width // 64 + 1, np.uint64)
+        begin, stop = part * n // PARTS, (part + 1) * n // PARTS
         share = room_of_all // max(indptr[n] + n, 1)
         place, room = share * (indptr[begin] + begin), share * (indptr[stop] + stop)
         for v in range(begin, stop):
@@ -229,7 +229,7 @@ def count_union(n, width, indptr, members, list_indptr, lists, counts, room, poo
     count_parts(0, PARTS, n, width, indptr, members, list_indptr, lists, counts[1:], room, pool, starts)
 
 
-@compile_loop(grain=1)
+@compile_loop(offsets="indptr", parts=PARTS)
 def list_parts(first, end, n, width, indptr, members, list_indptr, lists, pool, starts, result_indptr, result):
     """The columns of the rows of some parts."""
     for part in range(first, end):

@@ -296,7 +296,7 @@ def cut_rows(indptr: Any, xp: Any) -> tuple[Any, Any]:
     return offsets.astype(np.int64), of_rows
 
 
-# On the CPU. Each part adds up its rows in an array with a place for every column, which is zero again after each row.
+# On the CPU. Rows are added up in an array with a place for every column, which is zero again after each row.
 
 
 @compile_inlined
@@ -386,35 +386,34 @@ def clear_listed(count, listed, sums, k):
             sums[listed[t] * k + c] = 0
 
 
-@compile_loop(grain=1)
+@compile_loop(offsets="indptr", parts=PARTS)
 def multiply_parts(
     first, end, n, width, sharing, k, is_listed, rows, indptr, indices, values, begins, ends, columns, numbers, room,
     reserved, found, result_begins, result_ends, result_columns, result, left_over,
 ):  # fmt: skip
     """The rows of some parts."""
-    for part in range(first, end):
-        last_row, listed = np.full(width, -1, np.int32), np.empty(width + 1, np.int32)
-        sums, next, stop, entries, lacking, longest = np.zeros(width * k, result.dtype), 0, 0, 0, 0, 0
-        for r in range(part * n // PARTS, (part + 1) * n // PARTS):
-            i = np.int64(rows[r]) if is_listed else r
-            of_factors = indptr, indices, values, begins, ends, columns, numbers
-            count = add_and_list(i, sharing, k, *of_factors, sums, last_row, listed)
-            if next + count > stop:
-                most = max(count, reserved)
-                next = atomic_add(found, USED, most)
-                stop = next + most
-            if next + count <= room:
-                result_begins[i], result_ends[i] = next, next + count
-                take_listed(count, listed, sums, next, k, result_columns, result)
-                entries += count
-            else:
-                left_over[n - 1 - atomic_add(found, WAITING, 1)] = i
-                clear_listed(count, listed, sums, k)
-                lacking += count
-            next, longest = next + count, max(longest, count)
-        atomic_add(found, ENTRIES, entries)
-        atomic_add(found, LACKING, lacking)
-        atomic_max(found, LONGEST, longest)
+    last_row, listed = np.full(width, -1, np.int32), np.empty(width + 1, np.int32)
+    sums, next, stop, entries, lacking, longest = np.zeros(width * k, result.dtype), 0, 0, 0, 0, 0
+    for r in range(first * n // PARTS, end * n // PARTS):
+        i = np.int64(rows[r]) if is_listed else r
+        of_factors = indptr, indices, values, begins, ends, columns, numbers
+        count = add_and_list(i, sharing, k, *of_factors, sums, last_row, listed)
+        if next + count > stop:
+            most = max(count, reserved)
+            next = atomic_add(found, USED, most)
+            stop = next + most
+        if next + count <= room:
+            result_begins[i], result_ends[i] = next, next + count
+            take_listed(count, listed, sums, next, k, result_columns, result)
+            entries += count
+        else:
+            left_over[n - 1 - atomic_add(found, WAITING, 1)] = i
+            clear_listed(count, listed, sums, k)
+            lacking += count
+        next, longest = next + count, max(longest, count)
+    atomic_add(found, ENTRIES, entries)
+    atomic_add(found, LACKING, lacking)
+    atomic_max(found, LONGEST, longest)
 
 
 @KERNELS.strided
@@ -440,20 +439,19 @@ def take_row(begin, end, place, k, columns, sums, numbers):
             place += np.uint64(1)
 
 
-@compile_loop(grain=1)
+@compile_loop(offsets="indptr", parts=PARTS)
 def multiply_parts_into(
     first, end, n, width, sharing, k, indptr, indices, values, begins, ends, columns, numbers, result_sharing,
     result_begins, result_ends, result_columns, result,
 ):  # fmt: skip
     """The rows of some parts."""
-    for part in range(first, end):
-        sums = np.zeros(width * k, result.dtype)
-        for i in range(part * n // PARTS, (part + 1) * n // PARTS):
-            add_up(i, sharing, k, indptr, indices, values, begins, ends, columns, numbers, sums)
-            v = i // result_sharing
-            begin, stop = result_begins[v], result_ends[v]
-            place = place_of(i, v, result_sharing, k, begin, stop)
-            take_row(begin, stop, place, k, result_columns, sums, result)
+    sums = np.zeros(width * k, result.dtype)
+    for i in range(first * n // PARTS, end * n // PARTS):
+        add_up(i, sharing, k, indptr, indices, values, begins, ends, columns, numbers, sums)
+        v = i // result_sharing
+        begin, stop = result_begins[v], result_ends[v]
+        place = place_of(i, v, result_sharing, k, begin, stop)
+        take_row(begin, stop, place, k, result_columns, sums, result)
 
 
 @KERNELS.strided
@@ -468,22 +466,20 @@ def multiply_into(
     )  # fmt: skip
 
 
-@KERNELS.in_parts(PARTS)
+@KERNELS.in_parts(PARTS, "result_indptr")
 def sort_rows(
     first_part, end_part, n, width, sharing, k, begins, ends, columns, numbers, result_indptr, result_columns, result
 ):
     """Sort the columns of each row; the columns of rows that share a list are those of the first of them."""
-    for part in range(first_part, end_part):
-        words, sums = np.zeros(width // 64 + 1, np.uint64), np.zeros(width * k, result.dtype)
-        lists = n // sharing
-        for v in range(part * lists // PARTS, (part + 1) * lists // PARTS):
-            begin, end = result_indptr[v], result_indptr[v + 1]
-            for t in range(end - begin):
-                result_columns[begin + t] = columns[begins[v * sharing] + t]
-            sort_columns(result_columns, begin, end, words)
-            for r in range(sharing):
-                i = v * sharing + r
-                for place in range(begins[i], ends[i]):
-                    for c in range(k):
-                        sums[np.uint32(columns[place]) * k + c] = numbers[place * k + c]
-                take_row(begin, end, place_of(i, v, sharing, k, begin, end), k, result_columns, sums, result)
+    words, sums, lists = np.zeros(width // 64 + 1, np.uint64), np.zeros(width * k, result.dtype), n // sharing
+    for v in range(first_part * lists // PARTS, end_part * lists // PARTS):
+        begin, end = result_indptr[v], result_indptr[v + 1]
+        for t in range(end - begin):
+            result_columns[begin + t] = columns[begins[v * sharing] + t]
+        sort_columns(result_columns, begin, end, words)
+        for r in range(sharing):
+            i = v * sharing + r
+            for place in range(begins[i], ends[i]):
+                for c in range(k):
+                    sums[np.uint32(columns[place]) * k + c] = numbers[place * k + c]
+            take_row(begin, end, place_of(i, v, sharing, k, begin, end), k, result_columns, sums, result)

@@ -174,7 +174,7 @@ def add_row_of(j, factor, numbers, P_indptr, P_columns, P, x_indptr, x_columns, 
         add_row(factor, P_indptr[j], P_indptr[j + 1], P_columns, P, places, result)
 
 
-@KERNELS.in_parts(PARTS)
+@KERNELS.in_parts(PARTS, "x_indptr")
 def relax(
     first_part,
     end_part,

@@ -207,23 +207,19 @@ def spread_row(i, indptr, indices, values, sizes, theta, places, common, shares,
         places[indices[k]] = -1
 
 
-@KERNELS.in_parts(PARTS)
+@KERNELS.in_parts(PARTS, "indptr")
 def find_strengths(
     first_part, end_part, n, longest_row, indptr, indices, values, sizes, theta, signed, spreads, strengths
 ):
     """Find the strength of each entry, which is compared with the limit."""
-    for part in range(first_part, end_part):
-        begin, end, any_positive = part * n // PARTS, (part + 1) * n // PARTS, False
+    begin, end, any_positive = first_part * n // PARTS, end_part * n // PARTS, False
+    for i in range(begin, end):
+        any_positive |= take_magnitudes(i, indptr, indices, values, sizes, theta, signed, strengths)
+    if spreads and any_positive:
+        places, room = np.full(n, -1, np.int64), longest_row + 1
+        common, shares = np.empty(room, np.int64), np.empty(room)
         for i in range(begin, end):
-            any_positive |= take_magnitudes(i, indptr, indices, values, sizes, theta, signed, strengths)
-        if spreads and any_positive:
-            places, common, shares = (
-                np.full(n, -1, np.int64),
-                np.empty(longest_row + 1, np.int64),
-                np.empty(longest_row + 1),
-            )
-            for i in range(begin, end):
-                spread_row(i, indptr, indices, values, sizes, theta, places, common, shares, strengths)
+            spread_row(i, indptr, indices, values, sizes, theta, places, common, shares, strengths)
 
 
 @KERNELS.per_item
