@@ -26,11 +26,10 @@ __device__ __forceinline__ VALUE weight_of(long long row, int column, const long
 }
 
 // `relaxed` is 0 in the first step: then all rows are from P.
-extern "C" __global__ void relax(long long entries, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                 const int* rows, const int* owners, long long relaxed, const int* numbers,
-                                 const long long* P_indptr, const int* P_columns, const VALUE* P,
-                                 const long long* x_indptr, const int* x_columns, const VALUE* x, VALUE* result,
-                                 long long* places) {
+extern "C" __global__ void relax(long long entries, long long count, const OFFSET* indptr, const int* indices,
+                                 const VALUE* values, const int* rows, const int* owners, long long relaxed,
+                                 const int* numbers, const long long* P_indptr, const int* P_columns, const VALUE* P,
+                                 const long long* x_indptr, const int* x_columns, const VALUE* x, VALUE* result) {
     long long e = thread_id() / LANES;
     if (e >= entries) return;
     int i = rows[owners[e]], column = x_columns[e];

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_inlined
+from mcprecond.backends import KernelSet, compile_inlined, compile_row
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix, rows_of
 from mcprecond.multigrid.patterns import PARTS, Pattern, product_pattern
@@ -106,10 +106,9 @@ class RelaxedRows:
         run, xp, nothing = kernels_for(A, self.row), A.backend.xp, self.numbers[:0]
         x, relaxed = xp.empty(len(self.owners), A.dtype), xp.empty(len(self.owners), A.dtype)
         matrix = A.indptr, A.indices, A.data, self.rows, self.owners
-        places = xp.full(0 if A.backend.resident_warps else PARTS * self.count, -1, np.int64)
         for step in range(STEPS):
             numbers = self.numbers if step else nothing
-            run.relax(len(x), *matrix, len(numbers), numbers, *self.P_pattern, P, *self.pattern, x, relaxed, places)
+            run.relax(len(x), self.count, *matrix, len(numbers), numbers, *self.P_pattern, P, *self.pattern, x, relaxed)
             x, relaxed = relaxed, x
         return x
 
@@ -174,42 +173,31 @@ def add_row_of(j, factor, numbers, P_indptr, P_columns, P, x_indptr, x_columns, 
         add_row(factor, P_indptr[j], P_indptr[j + 1], P_columns, P, places, result)
 
 
+@compile_row
+def relax_row(t, i, indptr, indices, values, numbers, P_indptr, P_columns, P, x_indptr, x_columns, x, places, result):
+    """The relaxed row t of point i. `places` is -1 for each column, before and afterwards."""
+    begin, end, size = x_indptr[t], x_indptr[t + 1], x.real.dtype.type(0)
+    for e in range(begin, end):
+        result[e], places[x_columns[e]] = 0, e
+    for k in range(indptr[i], indptr[i + 1]):
+        size += abs(values[k])
+        j, a = np.int64(indices[k]), values[k]
+        add_row_of(j, a, numbers, P_indptr, P_columns, P, x_indptr, x_columns, x, places, result)
+    for e in range(begin, end):
+        result[e] *= -(x.real.dtype.type(OMEGA) / size)
+    one = x.dtype.type(1)
+    add_row_of(i, one, numbers, P_indptr, P_columns, P, x_indptr, x_columns, x, places, result)
+    for e in range(begin, end):
+        places[x_columns[e]] = -1
+
+
 @KERNELS.in_parts(PARTS, "x_indptr")
 def relax(
-    first_part,
-    end_part,
-    entries,
-    indptr,
-    indices,
-    values,
-    rows,
-    owners,
-    relaxed,
-    numbers,
-    P_indptr,
-    P_columns,
-    P,
-    x_indptr,
-    x_columns,
-    x,
-    result,
-    places_of_parts,
-):
+    first, end, entries, count, indptr, indices, values, rows, owners, relaxed, numbers, P_indptr, P_columns, P,
+    x_indptr, x_columns, x, result,
+):  # fmt: skip
     """A step of Jacobi's method. In the first one no point is relaxed yet: all rows are from P."""
-    count = len(places_of_parts) // PARTS
-    for part in range(first_part, end_part):
-        places = places_of_parts[part * count : (part + 1) * count]
-        for t in range(part * len(rows) // PARTS, (part + 1) * len(rows) // PARTS):
-            i, size = np.int64(rows[t]), x.real.dtype.type(0)
-            for e in range(x_indptr[t], x_indptr[t + 1]):
-                result[e], places[x_columns[e]] = 0, e
-            for k in range(indptr[i], indptr[i + 1]):
-                size += abs(values[k])
-                j, a = np.int64(indices[k]), values[k]
-                add_row_of(j, a, numbers, P_indptr, P_columns, P, x_indptr, x_columns, x, places, result)
-            for e in range(x_indptr[t], x_indptr[t + 1]):
-                result[e] *= -(x.real.dtype.type(OMEGA) / size)
-            one = x.dtype.type(1)
-            add_row_of(i, one, numbers, P_indptr, P_columns, P, x_indptr, x_columns, x, places, result)
-            for e in range(x_indptr[t], x_indptr[t + 1]):
-                places[x_columns[e]] = -1
+    places, n = np.full(count, -1, np.int64), len(rows)
+    of_P, of_x = (P_indptr, P_columns, P), (x_indptr, x_columns, x)
+    for t in range(first * n // PARTS, end * n // PARTS):
+        relax_row(t, np.int64(rows[t]), indptr, indices, values, numbers, *of_P, *of_x, places, result)
