@@ -46,9 +46,9 @@ WAYS = {"blocking": {"CUDA_LAUNCH_BLOCKING": "1"}, "free-running": {"CUDA_LAUNCH
 OUTCOMES = ("passed", "failed", "skipped", "error")
 
 
-#: We start PER_GPU processes for each GPU, but at most MOST in total. While one process uses the GPU, most of the
-#: others compile. If there are more, each test takes longer,
-#: even where there are more cores.
+#: The tests run in PER_GPU processes for each GPU, and in at most MOST processes in total. Most processes compile
+#: kernels while another one uses the GPU. With more than MOST processes each test takes longer, however many cores the
+#: machine has.
 PER_GPU, MOST = 14, 28
 THREADS = 2  # of each process: with one for each processor the loops of all are in each other's way
 LONG = 20.0  # seconds: the tests of a function that takes longer are shared out one by one

@@ -3,7 +3,8 @@
 #include "cuda/search.cuh"
 #include "multigrid/team_sum.cuh"
 
-// The points from which each point interpolates go to where its row begins, and so do the numbers of the coarse ones.
+// Write the points from which point i interpolates to `points`, from indptr[i] on, and their number to counts[i + 1].
+// Likewise write the numbers of the coarse points among them to `coarse`, and how many there are to `coarse_counts`.
 extern "C" __global__ void find_points(long long n, const OFFSET* indptr, const int* indices,
                                        const unsigned char* flags, const int* numbers, OFFSET* counts,
                                        OFFSET* coarse_counts, int* points, int* coarse) {

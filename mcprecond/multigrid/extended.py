@@ -68,7 +68,8 @@ class ExtendedWeights:
         self.count = int(numbers[-1]) if len(numbers) else 0
         self.numbers = xp.where(is_coarse, numbers - 1, np.int32(-1))
         self.flags = around_hubs(A, flags, is_coarse)
-        # The points from which each one interpolates, and the coarse ones among them by their numbers.
+        # `members` lists the points from which each point interpolates, and `coarse` the numbers of the coarse points
+        # among them.
         n, entries = A.shape[0], A.indices.size
         counts, found = xp.empty((2, n + 1), A.indptr.dtype), xp.empty((2, entries), np.int32)
         kernels_for(A).find_points(n, A.indptr, A.indices, self.flags, self.numbers, *counts, *found)
@@ -215,8 +216,9 @@ class Truncation:
 
 @KERNELS.per_item
 def find_points(first, end, indptr, indices, flags, numbers, counts, coarse_counts, points, coarse):
-    """Put the points from which each one interpolates to where its row begins, a coarse point's being itself, and the
-    numbers of the coarse ones among them, and count both, behind a 0.
+    """Write the points from which point i interpolates to `points`, from ``indptr[i]`` on, and their number to
+    ``counts[i + 1]``. Likewise write the numbers of the coarse points among them to `coarse`, and how many there are to
+    `coarse_counts`. A coarse point interpolates from itself.
     """
     for i in range(first, end):
         if i == 0:

@@ -1,4 +1,4 @@
-// A bit in memory for each column of a matrix, over which a block of threads goes in order.
+// Marks for the columns of a matrix: a bit in memory for each. A block of threads visits the marked columns in order.
 #pragma once
 
 #include "cuda/grid.cuh"
@@ -13,7 +13,8 @@ struct Marks {
     }
     __device__ __forceinline__ void set(int column) { atomicOr(&marks[column / 32], 1u << column % 32); }
 
-    // Call `visit(place, column)` for all columns; returns how many there are.
+    // Call `visit(place, column)` for each marked column, where `place` is the number of smaller marked columns.
+    // Returns the number of marked columns.
     template <typename Visit>
     __device__ long long visit(Visit visit) {
         __shared__ int of_warps[BLOCK / WARP];

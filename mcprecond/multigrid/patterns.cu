@@ -19,7 +19,7 @@ __device__ __forceinline__ void visit_lists(long long v, long long width, const 
 }
 
 #ifdef WIDE
-// By a bit for each column, in memory.
+// The union marks its columns in memory.
 struct Union {
     Marks marks;
 
@@ -35,7 +35,8 @@ struct Union {
         __syncthreads();
     }
 
-    // Call `visit(place, column)` for all columns, and forget them; returns how many there are.
+    // Call `visit(place, column)` for each column of the union, in order, and empty the union.
+    // Returns the number of its columns.
     template <typename Visit>
     __device__ long long visit(Visit visit) {
         long long count = marks.visit(visit);
@@ -80,7 +81,7 @@ struct Union {
         team_sync();
     }
 
-    // Call `visit(place, column)` for all columns. The place of a column is the number of smaller ones.
+    // Call `visit(place, column)` for each column of the union, where `place` is the number of smaller columns.
     template <typename Visit>
     __device__ void visit(Visit visit) {
         int count = *length;

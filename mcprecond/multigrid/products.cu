@@ -327,8 +327,9 @@ __device__ __forceinline__ void add_rows(Sums<IS_KNOWN>& sums, Multiple* next, i
     }
 }
 #else
-// Add some of the next rows, whose places are known. `firsts` has a bit for the first row of each list, and `end` is
-// behind the last row. The first numbers of the rows of AHEAD lists are loaded before these rows are added.
+// Add rows whose columns have known positions. Bit r of `firsts` is set if row r of `next` is the first one with its
+// list, and `end` is the number after that of the last row. The first numbers of the rows of AHEAD lists are loaded
+// before any of these rows is added.
 template <bool IS_KNOWN>
 __device__ __forceinline__ void add_lists(Sums<IS_KNOWN>& sums, const Multiple* next, uint32 firsts, int end) {
     int most = most_of(__popc(firsts));
@@ -353,8 +354,8 @@ __device__ __forceinline__ void add_lists(Sums<IS_KNOWN>& sums, const Multiple* 
     }
 }
 
-// Add the next rows. Neighboring rows that share a list are added together. First the places of the columns are found,
-// for as many lists at once as there is room for.
+// Add the next rows. Consecutive rows that share a list are added together. The positions of their columns are looked
+// up before, for as many lists at a time as `places` has room for.
 template <bool IS_KNOWN>
 __device__ __forceinline__ void add_rows(Sums<IS_KNOWN>& sums, Multiple* next, int rows) {
     Multiple &own = next[team_lane()], &last = next[max(team_lane() - 1, 0)];

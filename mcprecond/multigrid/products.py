@@ -33,8 +33,9 @@ TABLE_PER_THREAD, NUMBER_BYTES = 8, 80
 #: We expect that rows of a product are on average at most GROWTH times as long as rows of the second factor.
 GROWTH = 4
 LEAST_ROOM = 2**18  # entries
-#: A team reserves room for at most MOST_RESERVED entries at once, or for each row alone where this is not enough for
-#: LEAST_ROWS: otherwise much would stay empty, since a row lies in one piece.
+#: A team reserves room for at most MOST_RESERVED entries at once. If LEAST_ROWS rows of the expected length need more
+#: than it may reserve, it reserves room for one row at a time: rows are not split, so that the rest of a reservation
+#: would often be too small for the next row and stay empty.
 MOST_RESERVED, LEAST_ROWS = 512, 4
 #: A row that is too long for shared memory is added up in global memory, in an array with k numbers for every column.
 #: Each block of threads has such an array, and all of them together have at most MOST_BYTES, unless one alone has more.
@@ -42,8 +43,8 @@ MOST_BYTES = 2**26
 #: A team goes over each row of the first factor. On a GPU, if one of them has more than LONG entries, all are cut into
 #: pieces of at most PIECE entries.
 LONG, PIECE = 2048, 512
-#: What is counted: places that are reserved, entries, those of the longest row, rows that do not fit into the memory of
-#: a team, rows that wait for more room, and their entries.
+#: The kernels count the entries for which room is reserved, the entries that are stored, the entries of the longest
+#: row, the rows that a team has too little memory for, the rows for which there was no room, and the entries of these.
 USED, ENTRIES, LONGEST, LEFT_OVER, WAITING, LACKING = range(6)
 CUDA_CONSTANTS = {
     "TABLE_PER_THREAD": TABLE_PER_THREAD,
@@ -171,7 +172,7 @@ class Multiplication:
         reserved : int
             For how many entries a team reserves room at once.
         unused : int
-            How much room stays empty at most where teams reserve it last.
+            At most so much of what the teams reserve last stays empty.
         """
         xp = self.backend.xp
         found, self.stages, self.entries, self.longest = xp.zeros(6, np.int64), list[Stage](), 0, 0
@@ -223,7 +224,8 @@ class Multiplication:
         if wide:
             most = MOST_BYTES // (self.width * self.k * self.dtype.itemsize + 4 * words)
             blocks = max(min(stage.length, most, self.backend.resident_warps * WARP // BLOCK), 1)
-        sums, marks = xp.zeros(blocks * self.width * self.k, self.dtype), xp.zeros(blocks * words, np.uint32)
+        new = xp.zeros if wide else xp.empty  # CuPy fills even an array without elements
+        sums, marks = new(blocks * self.width * self.k, self.dtype), new(blocks * words, np.uint32)
         return run, first, (blocks, sums, marks)
 
     def _sum_of_pieces(self) -> Arrays:

@@ -28,10 +28,10 @@ from mcprecond.multigrid.patterns import PARTS, Pattern, product_pattern
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
 STEPS, OMEGA = 8, 3 / 2
-#: A point is near a stiff one if a path of at most FINEST_HOPS connections leads to it on the finest level, or of HOPS
-#: on a coarser level, where a connection spans a longer distance. The search starts from stiff points. An entry a_ij
-#: connects a point i with a point j that was reached before if it is at least LEAST_CONNECTION times the largest entry
-#: of row i, or LEAST_CONNECTION times a_jj. The second condition matters where a_ii is many times larger than a_jj.
+#: A breadth-first search from the stiff points takes FINEST_HOPS steps on the finest level, and HOPS steps on coarser
+#: levels, where neighbors are farther apart. It finds the points that we call near. A step goes from a point j to a
+#: point i if |a_ij| is at least LEAST_CONNECTION times the smaller one of max_k |a_ik| and |a_jj|. Without |a_jj|, the
+#: search would not reach points whose diagonal entry is much larger than a_jj.
 FINEST_HOPS, HOPS, LEAST_CONNECTION = 3, 2, 0.05
 #: Weights of a relaxed row that are kept.
 MOST_NEAR = 12

@@ -38,7 +38,7 @@ __device__ __forceinline__ void spread_positive(long long i, OFFSET e, const OFF
     }
 }
 
-extern "C" __global__ void find_strengths(long long n, long long longest_row, const OFFSET* indptr, const int* indices, const VALUE* values,
+extern "C" __global__ void find_strengths(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
                                           const double* sizes, double theta, long long is_signed, long long spreads,
                                           REAL* strengths) {
     long long i = thread_id() / LANES;
@@ -57,7 +57,7 @@ extern "C" __global__ void find_strengths(long long n, long long longest_row, co
     }
 }
 
-// The columns of the strong entries of a row go to where the row begins.
+// Write the columns of the strong entries of row i to `found`, from indptr[i] on, and their number to counts[i + 1].
 extern "C" __global__ void find_strong(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
                                        const REAL* strengths, const double* sizes, double theta, OFFSET* counts,
                                        int* found) {

@@ -94,8 +94,7 @@ def symmetric_strength(
     strengths = xp.empty(norms.indices.size, norms.data.real.dtype)
     is_signed = theta is None and nodes is matrix
     values = norms.indptr, norms.indices, norms.data
-    how = least, int(is_signed), int(is_signed and spreads)
-    run.find_strengths(n, norms.max_degree + 1, *values, sizes, *how, strengths)
+    run.find_strengths(n, *values, sizes, least, int(is_signed), int(is_signed and spreads), strengths)
     found = xp.empty(norms.indices.size, np.int32)
     run.find_strong(n, *values, strengths, sizes, least, counts, found)
     indptr, indices = gather_rows(norms.indptr, counts, found, backend)
@@ -179,8 +178,8 @@ def take_magnitudes(i, indptr, indices, values, sizes, theta, signed, strengths)
 def spread_positive(k, indptr, indices, values, places, common, shares, strengths):
     """Spread the entry at place k over the common neighbors of its row and its column.
 
-    `places` has the place of each neighbor whose connection to the row may be strong, and -1 for all others; `common`
-    and `shares` have room for a row, and one number more.
+    `places` has the place of each neighbor whose connection to the row may be strong, and -1 for all others. `common`
+    and `shares` have room for the common neighbors, and for one number more.
     """
     j = np.uint32(indices[k])
     count, total = 0, 0.0
@@ -208,23 +207,23 @@ def spread_row(i, indptr, indices, values, sizes, theta, places, common, shares,
 
 
 @KERNELS.in_parts(PARTS, "indptr")
-def find_strengths(
-    first_part, end_part, n, longest_row, indptr, indices, values, sizes, theta, signed, spreads, strengths
-):
+def find_strengths(first_part, end_part, n, indptr, indices, values, sizes, theta, signed, spreads, strengths):
     """Find the strength of each entry, which is compared with the limit."""
-    begin, end, any_positive = first_part * n // PARTS, end_part * n // PARTS, False
+    begin, end, any_positive, longest_row = first_part * n // PARTS, end_part * n // PARTS, False, 0
     for i in range(begin, end):
         any_positive |= take_magnitudes(i, indptr, indices, values, sizes, theta, signed, strengths)
+        longest_row = max(longest_row, indptr[i + 1] - indptr[i])
     if spreads and any_positive:
-        places, room = np.full(n, -1, np.int64), longest_row + 1
-        common, shares = np.empty(room, np.int64), np.empty(room)
+        places = np.full(n, -1, np.int64)
+        common, shares = np.empty(longest_row + 1, np.int64), np.empty(longest_row + 1)
         for i in range(begin, end):
             spread_row(i, indptr, indices, values, sizes, theta, places, common, shares, strengths)
 
 
 @KERNELS.per_item
 def find_strong(first, end, indptr, indices, values, strengths, sizes, theta, counts, found):
-    """Put the columns of the strong entries of each row to where the row begins, and count them, behind a 0.
+    """Write the columns of the strong entries of row i to `found`, from ``indptr[i]`` on, and their number to
+    ``counts[i + 1]``.
 
     The diagonal entry counts as strong. The larger strength of a_ij and a_ji decides for both.
     """
