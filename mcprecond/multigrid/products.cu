@@ -178,12 +178,15 @@ struct Sums : Table {
         is_full = !fits();
     }
 
+    // The search for the place comes before the product: the compiler fuses a product and a sum only where no loop is
+    // between them, and both kernels have to round alike.
+    __device__ __forceinline__ void add(int place, VALUE factor, VALUE number) { numbers[place] += factor * number; }
     // Add a row. The first LANES columns and numbers are loaded already; only where rows of the warp are long, this
     // one may have more.
     __device__ __forceinline__ void add(const Multiple& row, int length, int column, VALUE number, bool any_long) {
-        if (team_lane() < length) numbers[place_of(column)] += row.factor * number;
+        if (team_lane() < length) add(place_of(column), row.factor, number);
         for (int t = team_lane() + LANES; any_long && t < length && !is_full; t += LANES)
-            numbers[place_of(row.columns[t])] += row.factor * row.numbers[t];
+            add(place_of(row.columns[t]), row.factor, row.numbers[t]);
         __syncwarp();
     }
 

@@ -30,6 +30,8 @@ Arrays = tuple[Any, Any, Any]
 #: hash table for the columns (half as many for complex128), and, where an entry has several numbers, NUMBER_BYTES for
 #: these.
 TABLE_PER_THREAD, NUMBER_BYTES = 8, 80
+#: A team has at least so many threads: the shared memory of a block is enough for its teams then.
+LEAST_LANES = 4
 #: We expect that rows of a product are on average at most GROWTH times as long as rows of the second factor.
 GROWTH = 4
 LEAST_ROOM = 2**18  # entries
@@ -270,7 +272,7 @@ class Multiplication:
         indptr = xp.zeros(self.n // sharing + 1, np.int64)
         xp.cumsum((rows.ends - rows.begins)[::sharing], out=indptr[1:])
         columns, numbers = xp.empty(self.entries // sharing, np.int32), xp.empty(self.entries * self.k, self.dtype)
-        lanes = lanes_for(self.entries / max(self.n, 1))
+        lanes = max(lanes_for(self.entries / max(self.n, 1)), LEAST_LANES)
         macros = {"OFFSET": np.int32, "VALUE": self.dtype, "SHARING": sharing, "WIDTH": self.k, "LANES": lanes}
         run = self.backend.kernels(KERNELS, **macros)
         run.sort_rows(self.n, self.width, sharing, self.k, *self.backend.record(rows), indptr, columns, numbers)
@@ -280,7 +282,7 @@ class Multiplication:
 
 def lanes_that_hold(expected: float, of_right: float, k: int, dtype: Any) -> int:
     """How many threads share a row of a product, of which so many columns are expected, and of the second factor."""
-    lanes = max(lanes_for(2 * k * of_right), 4)
+    lanes = max(lanes_for(2 * k * of_right), LEAST_LANES)
     numbers = expected * k * dtype.itemsize / NUMBER_BYTES if k > 1 else 0
     places = TABLE_PER_THREAD * 3 / 4 / (2 if dtype.itemsize == 16 else 1)
     while lanes < WARP and lanes < max(numbers, expected / places):
