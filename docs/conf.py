@@ -189,7 +189,7 @@ for notebook in sorted((DOCS.parent / "notebooks").glob("*.ipynb")):
 #: Members that the package itself calls, by the class on whose page they would be; "" is for the pages of all classes.
 INTERNALS = {
     "": """built_for captures columns_at_once compared_with divide_upper eisenstat_incompatibility enqueue enqueue_sweep
-        exponent has_many_kernels keeps_diagonal lend_state macros narrowest new_state new_sums obstacle only_launches
+        exponent takes_long keeps_diagonal lend_state macros narrowest new_state new_sums obstacle only_launches
         origin pattern_of refuse_singular_diagonal relaxes remedy_for_asymmetry splitting updates workspace""",
     "mcprecond.ColorBlocks": "by_rows color_slices columns_by_rows n_slices rows_of vector_shape",
     "mcprecond.storage.NodeBlocks": "by_rows color_slices columns_by_rows n_slices rows_of vector_shape",
@@ -198,8 +198,8 @@ INTERNALS = {
     "mcprecond.multigrid.Level": "connect replace_transfers",
     "mcprecond.preconditioners.Shifts": "count index",
     "mcprecond.coloring.Graph": "paths",
-    "mcprecond.backends.Backend": """fetcher iterations_per_read kernels linalg memory_speed repeatable resident_warps
-        shared_cache stream""",
+    "mcprecond.backends.Backend": """fetcher iterations_per_read kernels linalg loop memory_speed repeatable
+        resident_warps shared_cache stream""",
 }
 
 # A module's page lists the names in its __all__, except for objects that the page of `mcprecond` documents already.

@@ -16,7 +16,7 @@ class Backend(Protocol):
     """NumPy and Numba, or CuPy and CUDA. Array modules differ in the functions of this protocol only."""
 
     name: Device
-    #: How many solver iterations to enqueue before the host reads the result the first time.
+    #: How many iterations of a solver may run before the host reads the residuals.
     iterations_per_read: int
 
     @property
@@ -69,13 +69,28 @@ class Backend(Protocol):
         `function` must launch kernels and do nothing else: allocate nothing, and read nothing back.
         """
 
+    def loop(self, function: Callable[[], None], states: Any, captures: bool, bundle: int) -> Callable[[int], None]:
+        """Return a function ``loop(most)`` that runs `function` so many times, or until none of the states is 0 any
+        more, but once at least; on the GPU without waiting for the host, where that is possible.
+
+        Parameters
+        ----------
+        function : function
+            Nothing changes if it runs once more afterwards.
+        states : array of int64
+            On the device.
+        captures : bool
+            Whether `function` launches kernels and does nothing else, as for `repeatable`.
+        bundle : int
+            On the GPU the states are looked at after so many runs only, unless `most` is less.
+        """
+
     def to_host(self, array: Any) -> np.ndarray:
         """Return `array` as a NumPy array; on the GPU this waits for the current stream."""
 
-    def fetcher(self, array: Any) -> Callable[[], Callable[[], np.ndarray]]:
-        """Return a function that asks for `array` as it is once everything enqueued so far is done, and returns a
-        function that waits for it, but not for what is enqueued later. The array that the latter returns holds until
-        the next array is asked for.
+    def fetcher(self, array: Any) -> Callable[[], np.ndarray]:
+        """Return a cheap way to fetch `array` again and again, once everything enqueued so far is done. What it returns
+        holds until the next call.
         """
 
     def synchronize(self) -> None:

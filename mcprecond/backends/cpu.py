@@ -11,6 +11,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 from mcprecond.backends.kernels import Kernels, KernelSet
+from mcprecond.backends.loops import repeat_on_host
 from mcprecond.typing import Device
 
 
@@ -48,15 +49,14 @@ class CpuBackend:
     def repeatable(self, function: Callable[[], None]) -> Callable[[], None]:
         return function
 
+    def loop(self, function: Callable[[], None], states: Any, captures: bool, bundle: int) -> Callable[[int], None]:
+        return repeat_on_host(function, states, self.to_host)
+
     def to_host(self, array: Any) -> np.ndarray:
         return np.asarray(array)
 
-    def fetcher(self, array: Any) -> Callable[[], Callable[[], np.ndarray]]:
-        def ask() -> Callable[[], np.ndarray]:
-            copied = array.copy()
-            return lambda: copied
-
-        return ask
+    def fetcher(self, array: Any) -> Callable[[], np.ndarray]:
+        return lambda: array
 
     def synchronize(self) -> None:
         pass

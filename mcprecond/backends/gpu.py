@@ -16,6 +16,7 @@ from mcprecond.backends.cubins import Program, compile_ahead, machine_code, read
 from mcprecond.backends.cuda_source import BLOCK, cuda_source
 from mcprecond.backends.determinism import REFERENCE, is_same_on_all_gpus
 from mcprecond.backends.kernels import Kernels, KernelSet, Launch
+from mcprecond.backends.loops import repeat_on_device, repeat_on_host
 from mcprecond.typing import Device
 
 WARPS_PER_PROCESSOR = 32  # that a kernel with many registers may still count on
@@ -55,7 +56,7 @@ class GpuBackend:
     """See `Backend`. Everything runs on the caller's current device and stream."""
 
     name: Device = "gpu"
-    iterations_per_read = 8
+    iterations_per_read = 512
 
     @property
     def xp(self) -> ModuleType:
@@ -97,6 +98,11 @@ class GpuBackend:
                 raise
         return graph.launch
 
+    def loop(self, function: Callable[[], None], states: Any, captures: bool, bundle: int) -> Callable[[int], None]:
+        if captures and (loop := repeat_on_device(function, states, bundle)):
+            return loop
+        return repeat_on_host(self.repeatable(function) if captures else function, states, self.to_host)
+
     @property
     def resident_warps(self) -> int:
         return self._attributes["MultiProcessorCount"] * WARPS_PER_PROCESSOR
@@ -129,21 +135,17 @@ class GpuBackend:
     def to_host(self, array: Any) -> np.ndarray:
         return self.xp.asnumpy(array)
 
-    def fetcher(self, array: Any) -> Callable[[], Callable[[], np.ndarray]]:
+    def fetcher(self, array: Any) -> Callable[[], np.ndarray]:
         import cupyx
 
-        fetched, there = cupyx.empty_pinned(array.shape, array.dtype), self.xp.cuda.Event(disable_timing=True)
+        fetched = cupyx.empty_pinned(array.shape, array.dtype)
 
-        def wait() -> np.ndarray:
-            there.synchronize()
+        def fetch() -> np.ndarray:
+            array.get(out=fetched, blocking=False)
+            self.synchronize()
             return fetched
 
-        def ask() -> Callable[[], np.ndarray]:
-            array.get(out=fetched, blocking=False)
-            there.record()
-            return wait
-
-        return ask
+        return fetch
 
     def synchronize(self) -> None:
         self.xp.cuda.get_current_stream().synchronize()

@@ -31,8 +31,8 @@ class Operator:
 
     #: Whether `enqueue` launches kernels and does nothing else, so that it may be captured.
     captures: bool = True
-    #: Whether an application takes much longer than the other steps of an iteration.
-    has_many_kernels = False
+    #: Whether an application takes so long that a solver shall apply it no more often than it has to.
+    takes_long = False
     #: How many right-hand sides one application can process together, for little more than the cost of one.
     columns_at_once: int = 1
     #: Whether the operator is linear. `pcg` runs flexible CG if its preconditioner is not.
@@ -89,7 +89,7 @@ class Converted(Operator):
 
     def __init__(self, M: Operator, dtype: np.dtype[Any], backend: Backend) -> None:
         self.M, self.shape, self.dtype, self._backend = M, M.shape, dtype, backend
-        self.linear, self.has_many_kernels = M.linear, M.has_many_kernels
+        self.linear, self.takes_long = M.linear, M.takes_long
         self._parts = 2 if dtype.kind == "c" and M.dtype.kind != "c" else 1
         self._part = np.dtype(dtype.char.lower()) if self._parts == 2 else dtype
 
@@ -136,7 +136,7 @@ class Scaled(Operator):
         self.M, self.shape, self.dtype = M, shape, np.dtype(dtype)
         self._factor, self._multiply = self.dtype.type(factor), backend.xp.multiply
         if M is not None:
-            self.captures, self.has_many_kernels, self.linear = M.captures, M.has_many_kernels, M.linear
+            self.captures, self.takes_long, self.linear = M.captures, M.takes_long, M.linear
 
     @property
     def narrowest(self) -> np.dtype[Any]:

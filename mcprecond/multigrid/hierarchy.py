@@ -151,7 +151,7 @@ class Multigrid(Preconditioner):
     A subclass makes the levels, sets `cycle`, `presweeps` and `postsweeps`, and calls the constructor.
     """
 
-    has_many_kernels = True
+    takes_long = True
     #: With more of them, vectors of the finest level take more time than its matrix.
     columns_at_once = 8
 

@@ -123,6 +123,7 @@ class ILU0(Factored):
         stored_dtype(dtype, matrix.dtype)  # is refused before the work of coloring
         plan = plan_elimination(matrix, ordering, coloring)
         self.ordering, self.choice, self._why_ordering = plan.ordering, plan.choice, plan.reason
+        self.takes_long = self.ordering != "color"  # hundreds of levels
         self._pattern_is_symmetric, self._completes_pattern = plan.is_symmetric, plan.is_completed
         self._store(plan.matrix, plan.levels, pivot, dtype)
         self._factorize(plan.matrix.csr)

@@ -21,6 +21,7 @@ from mcprecond.solvers.iteration import (
     ALPHA,
     BETA,
     BROKEN,
+    BUNDLE,
     LEAST_RZ,
     RR,
     RUNNING,
@@ -143,6 +144,7 @@ class BiCGStab(Iteration):
     """
 
     most_breakdowns = 5
+    bundle = BUNDLE // 2  # M is applied twice in each
 
     def __init__(self, A: Operator, backend: Backend, M: Operator | None = None, state: Any = None) -> None:
         super().__init__(A, backend)

@@ -66,7 +66,7 @@ class Column(ConjugateGradients):
         self._exponent_of_M = of.exponent_of_M
         block = of.host[number]
         self.control, self.scalars = block[:CONTROL], block[CONTROL : CONTROL + SCALARS].view(np.float64)
-        self._fetch_control_block = lambda: lambda: block
+        self._fetch_control_block = lambda: block
         self._state = self.state = EXHAUSTED
         self.control[STATE] = EXHAUSTED  # so that its residual is found
         self.count = self.shift = self.home = self.breakdowns = 0
@@ -189,7 +189,7 @@ class ColumnsIteration(Iteration):
             self._blocks,
             *self._sums,
         )
-        self.host[...] = self._fetch_blocks()()
+        self.host[...] = self._fetch_blocks()
 
     def _write(self) -> None:
         """Copy the decisions of the host to the device, which is idle."""
@@ -219,11 +219,13 @@ class ColumnsIteration(Iteration):
         run.multiply(size, k, *self.A.arrays(self._of_A), self.p, self.q, blocks, *sums)
         run.advance(size, k, self.p, self.q, self.x, self.r, int(self.M is not None), blocks, *sums)
 
-    def read_state(self, ahead: int = 0) -> int:
+    @property
+    def _states(self) -> Any:
+        return self._blocks[:, STATE]
+
+    def read_state(self) -> int:
         """See `Iteration`; the state is RUNNING as long as any column runs."""
-        fetched = self._fetch_blocks()
-        self.enqueue(ahead)
-        self.host[...] = fetched()
+        self.host[...] = self._fetch_blocks()
         for column in self.columns:
             if column.state == RUNNING:
                 column.state = column.read_state()

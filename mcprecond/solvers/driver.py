@@ -1,9 +1,8 @@
 """What the host does while a Krylov method iterates, whatever the method.
 
-The host enqueues iterations and reads the control block now and then. Iterations beyond the last one change nothing,
-but they still apply M. On a GPU iterations are captured graphs, and a few more of them run while the host reads. If M
-has many kernels, at most one more runs; and none does when the host predicts, from the rate of convergence, that the
-iterations it has enqueued are the last ones.
+The host starts a loop of iterations, which ends when the state says so or after a number of them, and reads the control
+block. On a GPU the loop is one graph, and most solves are a single loop. Where somebody watches, such as a callback,
+loops are shorter.
 """
 
 from __future__ import annotations
@@ -37,14 +36,15 @@ from mcprecond.solvers.result import Reason
 
 LOGGER = logging.getLogger("mcprecond")
 MINUTE = 60.0
-MOST_PER_READ = 64
+#: Where somebody watches, the host reads after so many iterations first, and then whenever a tenth more have been done.
+FIRST_WATCHED = 8
 #: A residual of at most so many units of rounding counts as rounding.
 ROUNDING = 100
 #: A state that only the host finds.
 DIVERGED = -1
 #: Iterations after which the driver examines why the method has not converged yet; and so many times as many until the
 #: next time.
-EXAMINED, RARER, SLOW, HALVED = 100, 2, 1e-3, 0.5
+EXAMINED, RARER, SLOW, HALVED = 128, 2, 1e-3, 0.5
 #: By state: the largest share of the residual of a start that may be left for another start to make sense. After
 #: progress even a breakdown may be rounding: nothing but noise was left of the residual. A cycle of GMRES may win
 #: little.
@@ -120,24 +120,19 @@ def iterate(
     cause: Callable[[Iteration], Reason | None],
     leaves: Callable[[Iteration], bool] | None = None,
 ) -> None:
-    """Enqueue iterations and read the states until each system has a reason to end.
+    """Run iterations and read the states until each system has a reason to end.
 
     Systems whose recurrence was optimistic start over from the true residual once all of them have stopped. After many
     iterations that have not won much, or do not win anything any more, ``cause(system)`` examines why. If
     ``leaves(iteration)`` says so, the iterations end as if there were no more. After a breakdown a method that can
     start in another way does so from the best iterate, a few times.
     """
-    systems = iteration.systems
-    iterations = 1 if callback else iteration.backend.iterations_per_read
-    adapts = iterations > 1
-    ahead = iteration.ahead if adapts and iteration.captures else 0
-    takes_long = iteration.bundle == 1  # each of a few iterations
-    if takes_long:
-        iterations = 1
-    running = ahead
+    systems, is_watched = iteration.systems, progress is not None or leaves is not None
     called, examined, watch = 0, EXAMINED, Watch()
     while True:
-        iteration.state = iteration.read_state(running)
+        if running_of(systems):
+            iteration.enqueue(1 if callback else iterations_until_read(iteration, examined, is_watched))
+        iteration.state = iteration.read_state()
         watch.look(iteration.count, max((system.residuals for system in systems), key=lambda norms: norms[-1]))
         if callback and iteration.count > called:
             called = iteration.count
@@ -151,17 +146,9 @@ def iterate(
             active = running_of(systems)
         is_left = bool(active) and leaves is not None and leaves(iteration)
         if ending := [system for system in active if is_left or system.has_diverged]:
-            iteration.state = iteration.read_state()  # after those that have run ahead
             iteration.stop(running_of(ending), EXHAUSTED if is_left else DIVERGED)
             active = running_of(systems)
         if active:
-            if adapts:
-                more, least = 2 * max(iterations, 1), 0 if takes_long and running else 1
-                most = min(MOST_PER_READ, max(system.room for system in active))
-                left = iterations_left(active, more)
-                iterations = min(more if left is None else max(left - running, least), most)
-                running = 0 if takes_long and left is not None and left <= MOST_PER_READ else ahead
-            iteration.enqueue(iterations)
             continue
         stopped = [(system, system.state, system.true_residual_norm) for system in systems if system.reason is None]
         iteration.find_residuals()
@@ -173,6 +160,15 @@ def iterate(
         iteration.begin_together()
 
 
+def iterations_until_read(iteration: Iteration, examined: int, is_watched: bool) -> int:
+    """After how many more iterations the host reads the residuals: it will be examined after `examined` of them."""
+    count = iteration.count
+    most = min(iteration.backend.iterations_per_read, max(examined - count, 1))
+    if is_watched:
+        most = min(most, max(FIRST_WATCHED - count, count // 10 + 1))
+    return most
+
+
 def running_of(systems: Sequence[Iteration]) -> list[Iteration]:
     """The systems that go on, as far as the host knows."""
     return [system for system in systems if system.state == RUNNING]
@@ -182,7 +178,6 @@ def end_for_causes(iteration: Iteration, causes: dict[Iteration, Reason | None])
     """End the systems whose failure has a cause, unless they have just converged."""
     failed = [(system, reason) for system, reason in causes.items() if reason]
     if failed:
-        iteration.state = iteration.read_state()  # after those that have run ahead
         iteration.stop([system for system, _ in failed], EXHAUSTED)
         iteration.find_residuals()
     for system, reason in failed:
@@ -235,27 +230,12 @@ def verdict(iteration: Iteration, state: int, before: float) -> Reason | None:
     norm of the residual was `before` at the last start.
     """
     if not math.isfinite(iteration.true_residual_norm):
-        return Reason.NOT_FINITE
+        return Reason.DIVERGED if iteration.has_diverged else Reason.NOT_FINITE  # before it overflowed
     if iteration.true_residual_norm <= iteration.limit:
         return Reason.CONVERGED
     if state == EXHAUSTED or iteration.true_residual_norm >= MOST_LEFT.get(state, USUALLY_LEFT) * before:
         return STOPPED_BY[state]
     return None
-
-
-def iterations_left(systems: Sequence[Iteration], window: int) -> int | None:
-    """How many iterations the slowest system has left at the rate of the last ones, as many as `window`; None if the
-    rate of one system is unknown.
-    """
-    most = 0
-    for system in systems:
-        residuals, limit = system.residuals, system.next_limit
-        last = min(window, len(residuals) - 1)
-        if last < 1 or limit <= 0 or residuals[-1] <= 0 or residuals[-1] >= residuals[-1 - last]:
-            return None
-        rate = math.log(residuals[-1 - last] / residuals[-1]) / last
-        most = max(most, math.ceil(min(max(math.log(residuals[-1] / limit) / rate, 1), 2 * MOST_PER_READ)))
-    return most
 
 
 def solution_of(iteration: Iteration, reason: Reason, b: Any) -> tuple[Any, float, Reason]:

@@ -199,8 +199,6 @@ class GMRES(Iteration):
     triangular form, and tells the norm of the residual. At the end of a cycle the host solves the triangular system.
     """
 
-    bundle, ahead = 1, 0  # the host reads at the end of each cycle anyway
-
     def __init__(
         self,
         A: Operator,
@@ -225,13 +223,8 @@ class GMRES(Iteration):
         #: The partial sums of each inner product, one for each block of the grid.
         self.sums = xp.empty(restart * backend.most_blocks, wide)
         self._take_preconditioner(M, state)
-        self.ahead = 0
+        self.bundle = max(k for k in range(1, self.bundle + 1) if restart % k == 0)  # so that cycles end with a pass
         self.restart, self.most_cycles, self.on_cycle = restart, most_cycles, on_cycle
-
-    @property
-    def room(self) -> int:
-        """See `Iteration`: until the cycle ends."""
-        return min(super().room, self.restart - (self.count - self._first))
 
     @property
     def relative_norm(self) -> float:

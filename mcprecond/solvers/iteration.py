@@ -13,6 +13,7 @@ the iterates of the given system, wherever those are in range.
 from __future__ import annotations
 
 import math
+import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -38,9 +39,9 @@ ALPHA, BETA, RZ, RR, TOLERANCE, ROUNDING, LEAST_RZ, UNIT = range(SHARED := 8)
 SCALARS = SHARED + 4  # as many more as a method has of its own
 
 HISTORY = 1024  # residuals that the device keeps until the host reads them
-# Iterations in one captured graph, unless M has many kernels. Between graphs a GPU pauses longer than between kernels.
+# Iterations in one pass of the captured loop, which costs some 4 us by itself. Those after the last one return at once,
+# but for M.
 BUNDLE = 4
-AHEAD = 3
 CUDA_CONSTANTS = {
     **{"STATE": STATE, "ITERATION": ITERATION, "MAXITER": MAXITER, "ARRIVALS": ARRIVALS},
     **{"RUNNING": RUNNING, "REACHED": REACHED, "EXHAUSTED": EXHAUSTED},
@@ -78,11 +79,9 @@ class Iteration:
     backend : Backend
     """
 
-    #: Whether iterations may be captured, and how many in one graph.
+    #: Whether iterations may be captured, and how many of them are one pass of the loop.
     captures: bool
     bundle = BUNDLE
-    #: Iterations that are enqueued before the host reads, so that a GPU is busy meanwhile.
-    ahead = AHEAD
     #: The right-hand side and the residual, in the order of the subclass.
     b: Any
     r: Any
@@ -90,8 +89,6 @@ class Iteration:
     x: Any
     #: The preconditioner, or None.
     M: Any = None
-    #: The squared norm of the residual at which the iteration stops, as the device held it at the host's last read.
-    tolerance: float
     #: The dtype of the vectors of the steps, where it is narrower than the dtype of A.
     dtype_of_steps: np.dtype[Any] | None = None
     #: Whether A is symmetric or Hermitian, as far as the method knows.
@@ -126,8 +123,8 @@ class Iteration:
         if M is not None:
             self.captures = self.captures and M.captures
             self.near_of_r = min(self.near, near_exponent(M.narrowest))
-            if M.has_many_kernels:
-                self.bundle = self.ahead = 1
+            if M.takes_long:
+                self.bundle = 1
 
     def load(self, b: Any, x0: Any) -> None:
         """Begin a solve: take the right-hand side and the initial guess, zero for None, in the order of A."""
@@ -172,7 +169,7 @@ class Iteration:
         return v
 
     def stop(self, systems: Sequence[Iteration], state: int) -> None:
-        """Let systems end in a state, although they could go on; no iterations run ahead."""
+        """Let systems end in a state, although they could go on."""
         for system in systems:
             system.state = state
 
@@ -181,16 +178,6 @@ class Iteration:
 
     def begin_together(self) -> None:
         """Begin what systems have prepared by `begin`, where they begin together."""
-
-    @property
-    def next_limit(self) -> float:
-        """The norm of the residual at which the host has something to do."""
-        return self.limit
-
-    @property
-    def room(self) -> int:
-        """How many iterations there may be until the host has something to do."""
-        return self.maxiter - self.count
 
     def iterate(self) -> Any:
         """The iterate in the units of the iteration, in the order of A."""
@@ -387,37 +374,27 @@ class Iteration:
     def _step(self) -> None:
         """Run one iteration. It changes nothing once the state is no longer RUNNING."""
 
-    @cached_property
-    def _one(self) -> Callable[[], None]:
-        return self._capture(1)
+    @property
+    def _states(self) -> Any:
+        """On the device: iterations run as long as one of these is RUNNING."""
+        return self.control[STATE : STATE + 1]
 
     @cached_property
-    def _several(self) -> Callable[[], None]:
-        return self._capture(self.bundle)
+    def _loop(self) -> Callable[[int], None]:
+        weak = weakref.proxy(self)  # a cycle of references would keep memory
+        return self.backend.loop(lambda: weak._step(), self._states, self.captures, self.bundle)
 
-    def _capture(self, iterations: int) -> Callable[[], None]:
-        def run() -> None:
-            for _ in range(iterations):
-                self._step()
-
-        return self.backend.repeatable(run) if self.captures else run
-
-    def enqueue(self, iterations: int) -> None:
+    def enqueue(self, most: int) -> None:
         """Run so many iterations, or until the state is no longer RUNNING."""
-        for _ in range(iterations % self.bundle):
-            self._one()
-        for _ in range(iterations // self.bundle):
-            self._several()  # captured while the device works on those before
+        self._loop(most)
 
-    def read_state(self, ahead: int = 0) -> int:
-        """Wait, take note of the new residuals, and return the state; `ahead` iterations run while it waits."""
-        fetched = self._fetch_control_block()
-        self.enqueue(ahead)
-        control, history = fetched()[:4], fetched()[4 + SCALARS :].view(np.float64)
+    def read_state(self) -> int:
+        """Wait, take note of the new residuals, and return the state."""
+        block = self._fetch_control_block()
+        control, history = block[:4], block[4 + SCALARS :].view(np.float64)
         count = int(control[ITERATION])
         self.residuals += [float(history[k % HISTORY]) for k in range(self.count + 1, count + 1)]
         self.count, self._state = count, int(control[STATE])
-        self.tolerance = float(fetched()[4 + TOLERANCE : 5 + TOLERANCE].view(np.float64)[0])
         return self._state
 
 

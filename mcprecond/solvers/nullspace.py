@@ -132,7 +132,7 @@ class Projected(Operator):
         self.M, self.shape, self.backend = M, (basis.shape[1], basis.shape[1]), backend
         self._run = backend.kernels(KERNELS, VALUE=self.dtype)
         if M is not None:
-            self.captures, self.has_many_kernels, self.linear = M.captures, M.has_many_kernels, M.linear
+            self.captures, self.takes_long, self.linear = M.captures, M.takes_long, M.linear
 
     @property
     def exponent(self) -> int | None:

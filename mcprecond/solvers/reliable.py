@@ -89,7 +89,7 @@ class ReliableUpdates(Iteration):
     def __init__(self, A: Operator, backend: Backend, inner: EisenstatIteration) -> None:
         super().__init__(A, backend)
         self.inner, self.dtype_of_steps = inner, inner.dtype
-        self.captures, self.bundle, self.ahead = inner.captures, inner.bundle, inner.ahead
+        self.captures, self.bundle = inner.captures, inner.bundle
         self.b, self.x, self.r = (backend.xp.empty(self.n, A.dtype) for _ in range(3))
         self._settings = backend.xp.empty(4, np.float64)
         self._steps = backend.kernels(KERNELS, VALUE=A.dtype, STORED=inner.dtype)
@@ -107,11 +107,6 @@ class ReliableUpdates(Iteration):
     def choose_units(self, exponent_of_A: int, exponent: int) -> None:
         super().choose_units(exponent_of_A, exponent)
         self._exponent_of_A = exponent_of_A
-
-    @property
-    def next_limit(self) -> float:
-        """See `Iteration`: where the next update is due."""
-        return self._next_limit
 
     def begin(self) -> None:
         """See `Iteration`: hand the residual to the inner iteration, which keeps its direction if it had one to go on
@@ -133,7 +128,6 @@ class ReliableUpdates(Iteration):
         else:
             inner.begin()
         self._read, self._updated = RUNNING, self.count
-        self._next_limit = max(self.limit, norm / LEAST)
 
     def _hand_over(self) -> None:
         """Set the limit of the inner iteration and its residual."""
@@ -162,30 +156,29 @@ class ReliableUpdates(Iteration):
     def _step(self) -> None:
         self.inner.enqueue(1)
 
-    def enqueue(self, iterations: int) -> None:
-        self.inner.enqueue(iterations)
+    def enqueue(self, most: int) -> None:
+        self.inner.enqueue(most)
 
-    def read_state(self, ahead: int = 0) -> int:
+    def read_state(self) -> int:
         """See `Iteration`; enqueue an update if one is due."""
         if self._read is None:
             return self._state
         inner = self.inner
         known = len(inner.residuals)
-        state, shift = inner.read_state(ahead), self.shift - self._shift_of_inner
+        state, shift = inner.read_state(), self.shift - self._shift_of_inner
         for norm in inner.residuals[known:]:
             self.residuals.append(power_times(norm, shift))
             self.count += 1
             if self.residuals[-1] < self._halved[0] / 2:
                 self._halved = self.residuals[-1], self.count
         last, self._read = self.residuals[-1], state
-        self._next_limit = power_times(math.sqrt(inner.tolerance), shift)
         if self.count - self._halved[1] > patience(self.n):
             return EXHAUSTED
         if state == REACHED and last > self.limit:
             if self.count >= self.maxiter:
                 return EXHAUSTED
             self._update()
-            self._updated, self._next_limit = self.count, max(self.limit, last / LEAST)
+            self._updated = self.count
             return RUNNING
         return state
 

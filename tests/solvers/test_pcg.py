@@ -702,7 +702,7 @@ def test_later_solves_keep_what_the_first_has_taken(backend, to_device, monkeypa
         solver.solve(b)
         with monkeypatch.context() as patched:
             patched.setattr("mcprecond.solvers.iteration.Iteration.__init__", None)
-            patched.setattr("mcprecond.solvers.iteration.Iteration._capture", None)
+            patched.setattr("mcprecond.solvers.iteration.Iteration._loop", None)
             assert solver.solve(2 * b).converged
 
 
