@@ -15,3 +15,23 @@ extern "C" __global__ void step(long long n, Matrix<STORED> A, const VALUE* dinv
         return 0.0;
     });
 }
+
+// x after the first step from zero, computed where it is read.
+struct FirstStep {
+    const VALUE *dinv, *b;
+    double beta;
+
+    __device__ __forceinline__ VALUE operator[](long long i) const {
+        return next_move(0, VALUE(), beta, dinv[i], b[i]);
+    }
+};
+
+extern "C" __global__ void first_steps(long long n, Matrix<STORED> A, const VALUE* dinv, const VALUE* b, VALUE*,
+                                       double first_beta, double alpha, double beta, VALUE* d, VALUE* y) {
+    FirstStep x{dinv, b, first_beta};
+    multiply_each_row<VALUE>(n, A, x, [&](long long i, VALUE product) {
+        VALUE first = x[i], move = next_move(alpha, first, beta, dinv[i], b[i] - product);
+        d[i] = move, y[i] = first + move;
+        return 0.0;
+    });
+}

@@ -3,6 +3,12 @@
 
 #include "cuda/numbers.cuh"
 
+// How far the next step goes, by its residual and by how far the last one went.
+__device__ __forceinline__ VALUE next_move(double alpha, VALUE last, double beta, VALUE dinv, VALUE rest) {
+    VALUE move = rounded_product((REAL)beta, dinv * rest);
+    return alpha != 0 ? move + rounded_product((REAL)alpha, last) : move;
+}
+
 struct Step {
     const VALUE *dinv, *b, *x;
     long long from_zero;
@@ -11,8 +17,7 @@ struct Step {
 
     // For number e of row i, where A x is `product`.
     __device__ __forceinline__ void take(long long i, long long e, VALUE product) const {
-        VALUE rest = b[e] - product, move = rounded_product((REAL)beta, dinv[i] * rest);
-        if (alpha != 0) move += rounded_product((REAL)alpha, d[e]);
+        VALUE move = next_move(alpha, alpha != 0 ? d[e] : VALUE(), beta, dinv[i], b[e] - product);
         d[e] = move;
         y[e] = from_zero ? move : x[e] + move;
     }

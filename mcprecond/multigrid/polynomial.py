@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from mcprecond.backends import KernelSet
+from mcprecond.backends import NUMBERS, KernelSet, compile_loop
 from mcprecond.linalg.csr import columns_of, product_with, row_product
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.polynomial_columns import KERNELS as COLUMN_KERNELS
@@ -69,16 +69,21 @@ class Polynomial(Smoother):
 
     def _sweep(self, state: Any, b: Any, x: Any, sweeps: int, *, from_zero: bool) -> None:
         of_A, d, other = state
-        steps = self.coefficients * sweeps
+        steps, k = self.coefficients * sweeps, columns_of(b)
+        at_once = from_zero and len(steps) > 1 and k == 1  # the first two steps
         # The last step has to write x.
-        places = [x, other] if len(steps) % 2 else [other, x]
+        places = [x, other] if (len(steps) - at_once) % 2 else [other, x]
         if not from_zero and len(steps) % 2:
             other[...] = x
-        if (k := columns_of(b)) > 1:
-            run = partial(self._columns_run().step, b.size, k, *self.A.arrays(of_A), self.dinv)
+        matrix = self.A.arrays(of_A)
+        if at_once:
+            (_, first), (alpha, beta), *steps = steps
+            self._run.first_steps(len(b), *matrix, self.dinv, b, places[1], first, alpha, beta, d, places[0])
+        if k > 1:
+            run = partial(self._columns_run().step, b.size, k, *matrix, self.dinv)
         else:
-            run = partial(self._run.step, len(b), *self.A.arrays(of_A), self.dinv)
-        for number, (alpha, beta) in enumerate(steps):
+            run = partial(self._run.step, len(b), *matrix, self.dinv)
+        for number, (alpha, beta) in enumerate(steps, at_once):
             new, old = places[number % 2], places[1 - number % 2]
             run(b, int(from_zero and number == 0), old, alpha, beta, d, new)
 
@@ -108,6 +113,28 @@ def coefficients(degree: int) -> list[tuple[float, float]]:
     has D.
     """
     return [(max(2 * k - 1, 0) / (2 * k + 3), (8 * k + 4) / (2 * k + 3)) for k in range(degree)]
+
+
+@KERNELS.per_item_driver
+def first_steps(n, indptr, indices, values, dinv, b, x, first_beta, alpha, beta, d, y):
+    """The first two steps from zero. On the CPU x is what the first one finds, and on a GPU it is not used."""
+    take_first_steps(0, n, dinv, b, x, first_beta, d)
+    take_second_steps(0, n, indptr, indices, values, dinv, b, x, alpha, beta, d, y)
+
+
+@compile_loop(grain=NUMBERS)
+def take_first_steps(begin, end, dinv, b, x, beta, d):
+    """The numbers of the first step."""
+    for i in range(begin, end):
+        take_step(i, i, x.dtype.type(0), dinv, b, True, x, 0.0, beta, d, x)
+
+
+@compile_loop
+def take_second_steps(begin, end, indptr, indices, values, dinv, b, x, alpha, beta, d, y):
+    """The rows of the second step."""
+    for i in range(begin, end):
+        product = row_product(i, indptr, indices, values, x)
+        take_step(i, i, product, dinv, b, False, x, alpha, beta, d, y)
 
 
 @KERNELS.per_item
