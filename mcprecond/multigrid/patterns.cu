@@ -1,5 +1,6 @@
 // Patterns of products: a team of LANES threads per row, or a block for a row that is WIDE. See patterns.py.
 
+#include "cuda/scan.cuh"
 #include "cuda/search.cuh"
 #include "multigrid/marks.cuh"
 #include "multigrid/team_sum.cuh"
@@ -154,18 +155,59 @@ extern "C" __global__ void list_union(long long n, long long width, const OFFSET
     }
 }
 
-// The entries are sorted by column, `order` tells how; each finds the row that it is in.
-extern "C" __global__ void transpose(long long entries, long long n, long long width, const OFFSET* indptr,
-                                     const int* columns, const long long* order, long long* result_indptr, int* rows,
-                                     long long* places) {
-    for (long long p = thread_id(); p < entries; p += thread_count()) {
-        long long e = order[p];
-        int column = columns[e], before = p ? columns[order[p - 1]] : -1;
-        for (int c = before + 1; c <= column; ++c) result_indptr[c] = p;
-        if (p == entries - 1)
-            for (int c = column + 1; c <= width; ++c) result_indptr[c] = entries;
-        places[p] = e;
-        rows[p] = (int)row_of(indptr, n, e);
+// Put the rows of the entries of column c into a list, in order: a block goes over the columns of all entries.
+__device__ void list_rows(long long c, long long entries, long long n, const long long* indptr, const int* columns,
+                          int* rows, OFFSET* places) {
+    for (long long first = 0, found = 0, total; first < entries; first += BLOCK * ENTRIES_OF_THREAD, found += total) {
+        long long begin = first + threadIdx.x * ENTRIES_OF_THREAD, end = min(entries, begin + ENTRIES_OF_THREAD);
+        int count = 0;
+        for (long long e = begin; e < end; ++e) count += columns[e] == c;
+        long long place = found + block_scan(count, total);
+        for (long long e = begin; e < end && count; ++e)
+            if (columns[e] == c) rows[place] = (int)row_of(indptr, n, e), places[place++] = (OFFSET)e;
+    }
+}
+
+// First entries are placed in the order in which threads count them. Then the rows of each column are sorted: the place
+// of a row is the number of smaller ones. If a list is so long that this takes longer than a block takes to go over all
+// entries, the block does so.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    transpose(long long threads, long long entries, long long n, long long width, const long long* indptr,
+              const int* columns, long long* offsets, int* rows, OFFSET* places, int* numbers, int* found,
+              Control* control) {
+    for (long long c = thread_id(); c < width; c += thread_count()) offsets[c] = 0;
+    grid_barrier(&control->arrivals);
+    for (long long e = thread_id(); e < entries; e += thread_count())
+        if (columns[e] >= 0) numbers[e] = (int)atomicAdd((uint64*)&offsets[columns[e]], (uint64)1);
+    grid_barrier(&control->arrivals);
+    write_offsets(width, [=](long long c) { return ptx::load_l2(&offsets[c]); }, offsets, control);
+    for (long long e = thread_id(); e < entries; e += thread_count())
+        if (columns[e] >= 0) found[ptx::load_l2(&offsets[columns[e]]) + numbers[e]] = (int)row_of(indptr, n, e);
+    grid_barrier(&control->arrivals);
+    const int teams = BLOCK / LANES;
+    for (long long first = blockIdx.x * (long long)teams; first < width; first += gridDim.x * (long long)teams) {
+        auto begin_of = [&](long long c) { return ptx::load_l2(&offsets[min(c, width)]); };
+        auto is_long = [&](long long c) {
+            long long length = begin_of(c + 1) - begin_of(c);
+            return length > LANES && length * length / LANES > entries / ENTRIES_OF_THREAD;
+        };
+        long long c = first + threadIdx.x / LANES, begin = begin_of(c), length = begin_of(c + 1) - begin;
+        bool is_left = is_long(c);
+        for (long long before = 0; before < length && !is_left; before += LANES) {
+            long long t = before + team_lane();
+            int v = t < length ? ptx::load_l2(&found[begin + t]) : 0, place = 0;
+            for (long long from = 0; from < length; from += LANES) {
+                int other = from + team_lane() < length ? ptx::load_l2(&found[begin + from + team_lane()]) : n;
+                for (int s = 0; s < LANES; ++s)
+                    place += __shfl_sync(team_mask(), other, lane_id() / LANES * LANES + s) < v;
+            }
+            if (t >= length) continue;
+            rows[begin + place] = v;
+            places[begin + place] = (OFFSET)lower_bound(columns, indptr[v], indptr[v + 1], c);
+        }
+        if (__syncthreads_or(is_left))
+            for (long long own = first; own < min(width, first + teams); ++own)
+                if (is_long(own)) list_rows(own, entries, n, indptr, columns, rows + begin_of(own), places + begin_of(own));
     }
 }
 
@@ -187,12 +229,6 @@ extern "C" __global__ void gather(long long n, const OFFSET* begins, const int* 
     if (i >= n) return;
     OFFSET begin = begins[i], own = indptr[i], count = indptr[i + 1] - own;
     for (OFFSET t = team_lane(); t < count; t += LANES) columns[own + t] = found[begin + t];
-}
-
-extern "C" __global__ void find_longest(long long n, const OFFSET* indptr, long long* longest) {
-    long long v = thread_id(), length = v < n ? (long long)(indptr[v + 1] - indptr[v]) : 0;
-    for (int step = WARP / 2; step > 0; step /= 2) length = max(length, __shfl_xor_sync(FULL_WARP, length, step));
-    if (lane_id() == 0 && length > ptx::load_l2(longest)) atomicMax(longest, length);
 }
 
 extern "C" __global__ void find_longest_lists(long long n, const OFFSET* indptr, const int* members,

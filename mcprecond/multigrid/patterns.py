@@ -14,7 +14,6 @@ from mcprecond.backends import Backend, KernelSet, compile_inlined, compile_loop
 from mcprecond.backends.cuda_source import BLOCK, WARP
 from mcprecond.backends.sorting import sort_in_place
 from mcprecond.backends.team.arithmetic import trailing_zeros
-from mcprecond.backends.team.atomics import atomic_max
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import canonical_csr
 
@@ -29,7 +28,14 @@ CLOSE = 8  # words of 64 bits to go over take as long as sorting a column
 TABLE_PER_THREAD = 8
 UNKNOWN = 2**40
 RESERVED = 512  # places that a team reserves in the pool at once, more than its row has
-CUDA_CONSTANTS = {"TABLE_PER_THREAD": TABLE_PER_THREAD, "UNKNOWN": UNKNOWN, "RESERVED": RESERVED}
+#: A thread goes over so many entries while a block finds those of a column.
+ENTRIES_OF_THREAD = 8
+CUDA_CONSTANTS = {
+    "TABLE_PER_THREAD": TABLE_PER_THREAD,
+    "UNKNOWN": UNKNOWN,
+    "RESERVED": RESERVED,
+    "ENTRIES_OF_THREAD": ENTRIES_OF_THREAD,
+}
 
 
 def product_pattern(left: Pattern, right: Pattern, width: int, backend: Backend) -> Pattern:
@@ -103,30 +109,26 @@ def least_entries(left: Pattern, right: Pattern, backend: Backend) -> int:
     return int(lengths.sum())
 
 
-def transpose_pattern(pattern: Pattern, width: int, backend: Backend) -> tuple[Pattern, Any]:
-    """Return the pattern of the transpose, and where each of its entries is in the pattern itself.
+def transpose_pattern(pattern: Pattern, width: int, backend: Backend) -> tuple[Pattern, Any, Any]:
+    """Return the pattern of the transpose, where each of its entries is in the pattern itself, and the length of its
+    longest row, which the host does not wait for.
 
-    Entries in column `width` are none: they are behind the others, outside of all rows.
+    Entries in column -1 are none: they are behind the others, outside of all rows, and not set.
     """
     xp, (indptr, columns) = backend.xp, pattern
     entries = len(columns)
-    # Counting, as the CPU does it, is not stable where many threads do it.
-    order = xp.argsort(columns, kind="stable") if backend.resident_warps else xp.empty(0, np.int64)
-    offsets, rows, places = xp.zeros(width + 1, np.int64), xp.empty(entries, np.int32), xp.empty(entries, np.int64)
-    run = backend.kernels(KERNELS, OFFSET=indptr.dtype, LANES=1)
-    run.transpose(entries, len(indptr) - 1, width, *pattern, order, offsets, rows, places)
-    return (offsets, rows), places
+    offsets, rows = xp.empty(width + 1, np.int64), xp.empty(entries, np.int32)
+    places, scratch = xp.empty(entries, offset_type(entries)), xp.empty((2, entries), np.int32)
+    control = new_control(backend)
+    run = backend.kernels(KERNELS, OFFSET=places.dtype, LANES=lanes_for(entries / max(width, 1)))
+    threads = max(entries, width, 1)
+    run.transpose(threads, entries, len(indptr) - 1, width, *pattern, offsets, rows, places, *scratch, control)
+    return (offsets, rows), places, control[1:2]
 
 
-def longest_rows(backend: Backend, *offsets: Any) -> list[int]:
-    """The length of the longest row of each pattern, by its row offsets; the host waits once."""
-    if not backend.resident_warps:
-        return [int(np.diff(indptr).max(initial=0)) for indptr in offsets]
-    longest = backend.xp.zeros(len(offsets), np.int64)
-    for k, indptr in enumerate(offsets):
-        run = backend.kernels(KERNELS, OFFSET=indptr.dtype, LANES=1)
-        run.find_longest(len(indptr) - 1, indptr, longest[k : k + 1])
-    return [int(length) for length in backend.to_host(longest)]
+def new_control(backend: Backend) -> Any:
+    """What a grid needs to scan: a counter, the length of the longest list, and a number for each block."""
+    return backend.xp.zeros(backend.most_blocks + 2, np.int64)
 
 
 def matrix_of_blocks(
@@ -255,20 +257,27 @@ def list_union(n, width, indptr, members, list_indptr, lists, done, pool, starts
 
 
 @KERNELS.resident
-def transpose(entries, n, width, indptr, columns, order, result_indptr, rows, places):
-    """Rows and places of the entries of each column, in order; entries in column `width` are behind."""
-    after = np.zeros(width + 2, np.int64)
+def transpose(threads, entries, n, width, indptr, columns, offsets, rows, places, numbers, found, control):
+    """Rows and places of the entries of each column, in order; the length of the longest column."""
+    offsets[:] = 0
     for e in range(entries):
-        after[columns[e] + 1] += 1
-    for c in range(width + 1):
-        after[c + 1] += after[c]
-    for c in range(width + 1):
-        result_indptr[c] = after[c]
+        if columns[e] >= 0:
+            offsets[columns[e]] += 1
+    before = longest = 0
+    for c in range(width):
+        count, offsets[c] = offsets[c], before
+        before, longest = before + count, max(longest, count)
     for v in range(n):
         for e in range(indptr[v], indptr[v + 1]):
-            p = after[columns[e]]
-            after[columns[e]] += 1
-            rows[p], places[p] = v, e
+            c = columns[e]
+            if c >= 0:
+                p = offsets[c]
+                offsets[c] += 1
+                rows[p], places[p] = v, e
+    for c in range(width, 0, -1):
+        offsets[c] = offsets[c - 1]
+    offsets[0] = 0
+    control[1] = longest
 
 
 @KERNELS.per_item
@@ -277,13 +286,6 @@ def gather(first, end, begins, found, indptr, columns):
     for i in range(first, end):
         for t in range(indptr[i + 1] - indptr[i]):
             columns[indptr[i] + t] = found[begins[i] + t]
-
-
-@KERNELS.per_item
-def find_longest(first, end, indptr, longest):
-    """Raise `longest` to the length of the longest row, if it is smaller."""
-    for v in range(first, end):
-        atomic_max(longest, 0, np.int64(indptr[v + 1] - indptr[v]))
 
 
 @KERNELS.per_item

@@ -1329,17 +1329,33 @@ def test_patterns_of_products_with_much_to_unite(backend, to_device, n, per_row,
     np.testing.assert_array_equal(found, expected.indices)
 
 
+def check_transpose(indptr, columns, width, backend, to_device):
+    of_device = transpose_pattern((to_device(indptr), to_device(columns)), width, backend)
+    (offsets, rows), places, longest = of_device[0], *map(backend.to_host, of_device[1:])
+    sizes = np.bincount(columns[columns >= 0], minlength=width)
+    np.testing.assert_array_equal(backend.to_host(offsets), np.append(0, np.cumsum(sizes)))
+    expected = np.argsort(columns, kind="stable")[len(columns) - sizes.sum() :]
+    row_of = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    np.testing.assert_array_equal(places[: len(expected)], expected)
+    np.testing.assert_array_equal(backend.to_host(rows)[: len(expected)], row_of[expected])
+    assert longest == sizes.max(initial=0)
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(A=patterns())
 def test_transposed_patterns(backend, to_device, A):
-    n, width = A.shape[0], max(A.shape[0] // 2, 1)
-    indptr, columns = A.indptr.astype(np.int64), np.minimum(A.indices, width).astype(np.int32)
-    (offsets, rows), places = transpose_pattern((to_device(indptr), to_device(columns)), width, backend)
-    offsets, rows, places = map(backend.to_host, (offsets, rows, places))
-    row_of = np.repeat(np.arange(n), np.diff(indptr))
-    np.testing.assert_array_equal(offsets, np.append(0, np.cumsum(np.bincount(columns, minlength=width)[:width])))
-    np.testing.assert_array_equal(places, np.argsort(columns, kind="stable"))
-    np.testing.assert_array_equal(rows, row_of[places])
+    A.sum_duplicates()
+    check_transpose(A.indptr.astype(np.int64), A.indices, A.shape[0], backend, to_device)
+
+
+@pytest.mark.parametrize(("n", "width", "none"), [(0, 0, 0), (5, 3, 1), (3000, 500, 100), (20000, 40, 3000)])
+def test_transposed_patterns_with_long_rows(backend, to_device, n, width, none):
+    """One column has half of the entries, and some rows have none."""
+    rng = np.random.default_rng(n)
+    columns = rng.integers(0, max(width, 1), n)
+    columns[rng.permutation(n)[: n // 2]] = width // 2
+    columns[rng.permutation(n)[:none]] = -1
+    check_transpose(np.arange(n + 1), columns.astype(np.int32), width, backend, to_device)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
