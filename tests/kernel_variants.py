@@ -66,9 +66,9 @@ CHOICES: dict[str, list[dict[str, int]]] = {
     "multigrid/polynomial_columns.cu": [{}, {"LONG_ROWS": 1}],
     "multigrid/interpolation.cu": [{"UNKNOWNS": 1, "CANDIDATES": 1}, {"UNKNOWNS": 3, "CANDIDATES": 6}],
     "multigrid/galerkin.cu": [{"UNKNOWNS": 1, "CANDIDATES": 1}, {"UNKNOWNS": 3, "CANDIDATES": 6}],
-    "multigrid/patterns.cu": [{}, {"WIDE": 1, "LANES": 256}],
     "multigrid/products.cu": [
         {"SHARING": 1, "WIDTH": 1},
+        {"SHARING": 1, "WIDTH": 0},
         {"SHARING": 3, "WIDTH": 6},
         {"WIDE": 1, "LANES": 256, "SHARING": 1, "WIDTH": 6},
     ],

@@ -25,7 +25,8 @@ import numpy as np
 from mcprecond.backends import KernelSet, compile_inlined
 from mcprecond.matrix import AdmittedMatrix, rows_of
 from mcprecond.multigrid.interpolation import Interpolation, product_with
-from mcprecond.multigrid.patterns import PARTS, Pattern, gather_rows, matrix_of_blocks, product_pattern
+from mcprecond.multigrid.patterns import PARTS, Pattern, gather_rows, matrix_of_blocks
+from mcprecond.multigrid.products import Rows, product_pattern
 from mcprecond.multigrid.splitting import COARSE, DEPENDS, INTERPOLATES, lanes_of
 from mcprecond.multigrid.stiff_rows import HOPS, MOST_NEAR, RelaxedRows, replace_rows
 
@@ -73,10 +74,9 @@ class ExtendedWeights:
         n, entries = A.shape[0], A.indices.size
         counts, found = xp.empty((2, n + 1), A.indptr.dtype), xp.empty((2, entries), np.int32)
         kernels_for(A).find_points(n, A.indptr, A.indices, self.flags, self.numbers, *counts, *found)
-        members, (begins, coarse) = (
-            gather_rows(A.indptr, *each, A.backend) for each in zip(counts, found, strict=True)
-        )
-        self.pattern = product_pattern(members, (begins.astype(np.int64), coarse), self.count, A.backend)
+        members, begins = gather_rows(A.indptr, counts[0], found[0], A.backend), A.indptr[:-1].astype(np.int64)
+        coarse = Rows(begins, begins + counts[1, 1:], found[1], A.data[:0])
+        self.pattern = product_pattern(members, coarse, self.count, A.backend, A.max_degree + 1)
 
     def values(self, A: AdmittedMatrix) -> Any:
         """Compute the weights."""

@@ -13,7 +13,7 @@ import numpy as np
 from mcprecond.backends import KernelSet
 from mcprecond.matrix import AdmittedMatrix, rows_of
 from mcprecond.multigrid.interpolation import Interpolation
-from mcprecond.multigrid.patterns import begin_of, longest_rows, matrix_of_blocks, transpose_pattern
+from mcprecond.multigrid.patterns import begin_of, matrix_of_blocks, transpose_pattern
 from mcprecond.multigrid.products import Arrays, Multiplication, Rows
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE UNKNOWNS CANDIDATES")
@@ -56,10 +56,9 @@ class Galerkin(Product):
     def __init__(self, A: AdmittedMatrix, P: Interpolation) -> None:
         self.P, backend = P, A.backend
         b, k, count, dtype = P.b, P.k, P.count, P.csr.dtype
-        self.R_pattern, places = transpose_pattern(P.pattern, count, backend)
-        self.places = places.astype(A.indptr.dtype)  # P has no more blocks than A
+        self.R_pattern, self.places, longest = transpose_pattern(P.pattern, count, backend)
         self.R = matrix_of_blocks(self.R_pattern, k, b, A.shape[0] // b, dtype, backend)
-        self.longest_row = longest_rows(backend, self.R_pattern[0])[0] * b
+        self.longest_row = int(longest[0]) * b
         self._update_adjoint(A)
         self.product = Multiplication(self._arrays_of_R(), P.AP.take(), 1, k, count, backend, self.longest_row)
         self.pattern, values = self.product.in_order(k)
@@ -74,7 +73,7 @@ class Galerkin(Product):
     def _update_adjoint(self, A: AdmittedMatrix) -> None:
         """R = P^H."""
         P, (b, k) = self.P, (self.P.b, self.P.k)
-        run = A.backend.kernels(KERNELS, OFFSET=A.indptr.dtype, VALUE=A.dtype, UNKNOWNS=b, CANDIDATES=k)
+        run = A.backend.kernels(KERNELS, OFFSET=self.places.dtype, VALUE=A.dtype, UNKNOWNS=b, CANDIDATES=k)
         run.take_adjoint(len(self.places), b, k, *self.R_pattern, self.places, *P.pattern, P.csr.data, self.R.data)
 
     def _fill_empty(self, A: AdmittedMatrix) -> None:

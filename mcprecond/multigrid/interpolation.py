@@ -29,14 +29,8 @@ from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.filtered import FilteredMatrix
 from mcprecond.multigrid.main_aggregates import main_aggregates
-from mcprecond.multigrid.patterns import (
-    PARTS,
-    Pattern,
-    least_entries,
-    matrix_of_blocks,
-    product_pattern,
-)
-from mcprecond.multigrid.products import Multiplication, Rows, place_of, take_row
+from mcprecond.multigrid.patterns import PARTS, Pattern, least_entries, matrix_of_blocks
+from mcprecond.multigrid.products import Multiplication, Rows, place_of, product_pattern, take_row
 from mcprecond.multigrid.spectrum import jacobi_weights
 from mcprecond.multigrid.strength import Connections
 from mcprecond.multigrid.tentative import Tentative
@@ -138,19 +132,20 @@ class SmoothedInterpolation(Interpolation):
         filters = self.b == self.k == 1  # adding to the diagonal keeps one candidate only
         self.moves = not filters and T.B is not None
         self.filtered = FilteredMatrix(A, *((C.indptr, C.indices) if filters else (A.indptr, A.indices)), B)
-        strong, own = (C.indptr, C.indices), T.pattern(xp)
-        all_neighbors = nodes.indptr, nodes.indices
-        self.longest_row = (nodes.max_degree + 1) * self.k
+        strong, all_neighbors, longest = (C.indptr, C.indices), (nodes.indptr, nodes.indices), nodes.max_degree + 1
+        begins, self.longest_row = xp.arange(n), longest * self.k
+        #: The pattern of T: a column for each node that is in an aggregate.
+        own = Rows(begins, begins + (T.labels >= 0), T.labels, A.data[:0])
         self.take(T, B)
         self.smooths = False
         if smooths:
-            pattern = product_pattern(strong if filters else all_neighbors, own, self.count, backend)
+            pattern = product_pattern(strong if filters else all_neighbors, own, self.count, backend, longest)
             if self.moves:
                 pattern = main_aggregates(pattern, strong, T.labels, backend)
             most = MOST_GROWTH * A.indices.size / self.k
             # Where the lengths of rows vary much, A P may take long to compute, only to be found too dense: so a lower
             # bound of its entries comes first. Where they vary little, the bound is always below the limit.
-            varies = n * (nodes.max_degree + 1) * self.b > most
+            varies = n * longest * self.b > most
             least = least_entries(all_neighbors, pattern, backend) * self.b if varies else 0
             if total(least - most) <= 0:
                 self.smooths = True
@@ -158,7 +153,7 @@ class SmoothedInterpolation(Interpolation):
                 self.smooths = total(self.AP.entries - most) <= 0
         if not self.smooths:  # P is T, whose pattern leaves out the nodes that are in no aggregate
             identity = xp.arange(n + 1, dtype=nodes.indptr.dtype), xp.arange(n, dtype=np.int32)
-            self._multiply(A, product_pattern(identity, own, self.count, backend))
+            self._multiply(A, product_pattern(identity, own, self.count, backend, 1))
             self.remark = ", P not smoothed"
 
     def _multiply(self, A: AdmittedMatrix, pattern: Pattern, most: float = np.inf) -> None:

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import Backend, KernelSet
-from mcprecond.matrix import rows_of
-from mcprecond.multigrid.patterns import Pattern
+from mcprecond.linalg.csr import lanes_for
+from mcprecond.multigrid.patterns import Pattern, gather_rows
 
-KERNELS = KernelSet(__file__, "OFFSET")
+KERNELS = KernelSet(__file__, "OFFSET LANES")
 
 #: A block of P is kept if at least one out of NEIGHBORS_OF_ONE strong neighbors of the node belongs to the aggregate of
 #: the block. The node counts as its own neighbor.
@@ -36,20 +36,28 @@ def main_aggregates(pattern: Pattern, strong: Pattern, labels: Any, backend: Bac
     labels : array of int32, shape (n_nodes,)
         The aggregate of each node; rows of nodes without one keep all blocks.
     """
-    xp, (indptr, columns) = backend.xp, pattern
-    nodes, is_main = rows_of(indptr, columns, xp).astype(np.int32), xp.empty(len(columns), np.int32)
-    run = backend.kernels(KERNELS, OFFSET=strong[0].dtype)
-    run.find_main(len(columns), nodes, columns, *strong, labels, is_main)
-    before = xp.concatenate((xp.zeros(1, np.int64), xp.cumsum(is_main, dtype=np.int64)))
-    return before[indptr], columns[is_main.astype(bool)]
+    xp, n, blocks = backend.xp, len(labels), len(pattern[1])
+    counts, found = xp.empty(n + 1, np.int64), xp.empty(blocks, np.int32)
+    run = backend.kernels(KERNELS, OFFSET=strong[0].dtype, LANES=lanes_for(blocks / max(n, 1)))
+    run.find_main(n, *pattern, *strong, labels, counts, found)
+    return gather_rows(pattern[0], counts, found, backend)
 
 
 @KERNELS.per_item
-def find_main(first, end, nodes, columns, indptr, indices, labels, is_main):
-    """Which blocks of P stay."""
-    for e in range(first, end):
-        v, count = nodes[e], 0
-        for k in range(indptr[v], indptr[v + 1]):
-            count += labels[indices[k]] == columns[e]
-        is_own = labels[v] < 0 or labels[v] == columns[e]
-        is_main[e] = is_own or count * NEIGHBORS_OF_ONE >= indptr[v + 1] - indptr[v]
+def find_main(first, end, P_indptr, columns, indptr, indices, labels, counts, found):
+    """Write the blocks that stay in row v of P to `found`, from ``P_indptr[v]`` on, and their number to
+    ``counts[v + 1]``.
+    """
+    for v in range(first, end):
+        if v == 0:
+            counts[0] = 0
+        place = P_indptr[v]
+        for e in range(P_indptr[v], P_indptr[v + 1]):
+            count = 0
+            for k in range(indptr[v], indptr[v + 1]):
+                count += labels[indices[k]] == columns[e]
+            is_own = labels[v] < 0 or labels[v] == columns[e]
+            if is_own or count * NEIGHBORS_OF_ONE >= indptr[v + 1] - indptr[v]:
+                found[place] = columns[e]
+                place += 1
+        counts[v + 1] = place - P_indptr[v]

@@ -1,7 +1,7 @@
 // Marks for the columns of a matrix: a bit in memory for each. A block of threads visits the marked columns in order.
 #pragma once
 
-#include "cuda/grid.cuh"
+#include "cuda/scan.cuh"
 
 // All bits are zero before and afterwards. Each block has its own.
 struct Marks {
@@ -17,26 +17,15 @@ struct Marks {
     // Returns the number of marked columns.
     template <typename Visit>
     __device__ long long visit(Visit visit) {
-        __shared__ int of_warps[BLOCK / WARP];
-        long long count = 0;
+        long long count = 0, found;
         for (int first = 0; first < words; first += BLOCK) {
-            int w = first + threadIdx.x, warp = threadIdx.x / WARP;
+            int w = first + threadIdx.x;
             uint32 bits = w < words ? ptx::load_l2(&marks[w]) : 0;
-            int through = __popc(bits);
-            for (int step = 1; step < WARP; step *= 2) {
-                int before = __shfl_up_sync(FULL_WARP, through, step);
-                if (lane_id() >= step) through += before;
-            }
-            if (lane_id() == WARP - 1) of_warps[warp] = through;
-            __syncthreads();
-            long long place = count + through - __popc(bits);
-            for (int other = 0; other < BLOCK / WARP; ++other) {
-                if (other < warp) place += of_warps[other];
-                count += of_warps[other];
-            }
+            long long place = count + block_scan(__popc(bits), found);
             for (; bits; bits &= bits - 1) visit(place++, w * 32 + __ffs(bits) - 1);
-            __syncthreads();
+            count += found;
         }
+        __syncthreads();
         return count;
     }
     __device__ void clear() {

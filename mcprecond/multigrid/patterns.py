@@ -1,4 +1,4 @@
-"""Patterns of products of sparse matrices: a row of the product lists what the rows that it adds up list.
+"""Patterns of sparse matrices: transposes, rows that are put one behind the other, and matrices of blocks.
 
 A pattern is a pair of arrays: row offsets in int64, and the sorted columns of each row in int32. Where unknowns come in
 nodes it is a pattern of nodes, and an entry stands for a dense block.
@@ -10,63 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import Backend, KernelSet, compile_inlined, compile_loop, offset_type
-from mcprecond.backends.cuda_source import BLOCK, WARP
+from mcprecond.backends import Backend, KernelSet, compile_inlined, offset_type
 from mcprecond.backends.sorting import sort_in_place
 from mcprecond.backends.team.arithmetic import trailing_zeros
-from mcprecond.backends.team.atomics import atomic_max
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import canonical_csr
 
-KERNELS = KernelSet(__file__, "OFFSET LANES WIDE=0")
+KERNELS = KernelSet(__file__, "OFFSET LANES")
 
 Pattern = tuple[Any, Any]
 #: On the CPU rows are done in so many parts at once, each of which has an array with a place for every column.
 PARTS = 64
 CLOSE = 8  # words of 64 bits to go over take as long as sorting a column
-#: On a GPU a team has so many places for the columns of its row in shared memory for each of its threads, a quarter of
-#: which stay empty. The count of a longer row is UNKNOWN at first: a block goes over it, with a bit for each column.
-TABLE_PER_THREAD = 8
-UNKNOWN = 2**40
-RESERVED = 512  # places that a team reserves in the pool at once, more than its row has
-CUDA_CONSTANTS = {"TABLE_PER_THREAD": TABLE_PER_THREAD, "UNKNOWN": UNKNOWN, "RESERVED": RESERVED}
-
-
-def product_pattern(left: Pattern, right: Pattern, width: int, backend: Backend) -> Pattern:
-    """Return the pattern of the product of two matrices, the second of which has `width` columns.
-
-    Where it lists column `width` there is nothing.
-    """
-    xp, rows = backend.xp, len(left[0]) - 1
-    if rows == 0:
-        return xp.zeros(1, np.int64), xp.empty(0, np.int32)
-    if not backend.resident_warps:  # for which Numba would compile everything twice
-        left = left[0].astype(np.int64, copy=False), left[1]
-    united = len(left[1]) / rows * len(right[1]) / max(len(right[0]) - 1, 1)
-    lanes = max(8, lanes_for(united, 4))
-    counts, starts = xp.empty(rows + 1, np.int64), xp.empty(rows, np.int64)
-    # Rows that are found while they are counted, as far as there is room.
-    room = 2 * (len(left[1]) + rows)
-    pool = xp.empty(room, np.int32), xp.zeros(1, np.uint64), starts
-
-    def count(lanes: int, teams: int, marks: Any, **wide: int) -> tuple[Any, Any, int]:
-        run = backend.kernels(KERNELS, OFFSET=left[0].dtype, LANES=lanes, **wide)
-        run.count_union(rows, width, *left, *right, counts, room, *pool, teams, marks)
-        indptr = xp.cumsum(counts, dtype=np.int64)
-        return run, indptr, int(indptr[-1])
-
-    any_number, nothing = 2**40, xp.empty(0, np.uint32)
-    run, indptr, entries = count(lanes, any_number, nothing)
-    runs = [(run, 0, any_number, nothing)]
-    if entries >= UNKNOWN:
-        blocks = -(-backend.resident_warps * WARP // BLOCK)
-        marks = xp.zeros(blocks * -(-width // 32), np.uint32)
-        run, indptr, entries = count(BLOCK, blocks, marks, WIDE=1)
-        runs.append((run, lanes * TABLE_PER_THREAD * 3 // 4, blocks, marks))
-    columns = xp.empty(entries, np.int32)
-    for run, done, teams, marks in runs:
-        run.list_union(rows, width, *left, *right, done, pool[0], starts, indptr, columns, teams, marks)
-    return indptr, columns
+#: A thread goes over so many entries while a block finds those of a column.
+ENTRIES_OF_THREAD = 8
+CUDA_CONSTANTS = {"ENTRIES_OF_THREAD": ENTRIES_OF_THREAD}
 
 
 def gather_rows(begins: Any, counts: Any, found: Any, backend: Backend) -> Pattern:
@@ -103,30 +61,26 @@ def least_entries(left: Pattern, right: Pattern, backend: Backend) -> int:
     return int(lengths.sum())
 
 
-def transpose_pattern(pattern: Pattern, width: int, backend: Backend) -> tuple[Pattern, Any]:
-    """Return the pattern of the transpose, and where each of its entries is in the pattern itself.
+def transpose_pattern(pattern: Pattern, width: int, backend: Backend) -> tuple[Pattern, Any, Any]:
+    """Return the pattern of the transpose, where each of its entries is in the pattern itself, and the length of its
+    longest row, which the host does not wait for.
 
-    Entries in column `width` are none: they are behind the others, outside of all rows.
+    Entries in column -1 are none: they are behind the others, outside of all rows, and not set.
     """
     xp, (indptr, columns) = backend.xp, pattern
     entries = len(columns)
-    # Counting, as the CPU does it, is not stable where many threads do it.
-    order = xp.argsort(columns, kind="stable") if backend.resident_warps else xp.empty(0, np.int64)
-    offsets, rows, places = xp.zeros(width + 1, np.int64), xp.empty(entries, np.int32), xp.empty(entries, np.int64)
-    run = backend.kernels(KERNELS, OFFSET=indptr.dtype, LANES=1)
-    run.transpose(entries, len(indptr) - 1, width, *pattern, order, offsets, rows, places)
-    return (offsets, rows), places
+    offsets, rows = xp.empty(width + 1, np.int64), xp.empty(entries, np.int32)
+    places, scratch = xp.empty(entries, offset_type(entries)), xp.empty((2, entries), np.int32)
+    control = xp.zeros(control_size(backend), np.int64)
+    run = backend.kernels(KERNELS, OFFSET=places.dtype, LANES=lanes_for(entries / max(width, 1)))
+    threads = max(entries, width, 1)
+    run.transpose(threads, entries, len(indptr) - 1, width, *pattern, offsets, rows, places, *scratch, control)
+    return (offsets, rows), places, control[1:2]
 
 
-def longest_rows(backend: Backend, *offsets: Any) -> list[int]:
-    """The length of the longest row of each pattern, by its row offsets; the host waits once."""
-    if not backend.resident_warps:
-        return [int(np.diff(indptr).max(initial=0)) for indptr in offsets]
-    longest = backend.xp.zeros(len(offsets), np.int64)
-    for k, indptr in enumerate(offsets):
-        run = backend.kernels(KERNELS, OFFSET=indptr.dtype, LANES=1)
-        run.find_longest(len(indptr) - 1, indptr, longest[k : k + 1])
-    return [int(length) for length in backend.to_host(longest)]
+def control_size(backend: Backend) -> int:
+    """How many numbers a grid needs to scan: a counter, the length of the longest list, and one for each block."""
+    return backend.most_blocks + 2
 
 
 def matrix_of_blocks(
@@ -157,28 +111,7 @@ def matrix_of_blocks(
     return canonical_csr(values, indices, indptr, (nodes * rows, width * columns), backend)
 
 
-# On the CPU. Each part marks what it has seen in an array of its own, and has its share of the pool.
-
-
-@compile_inlined
-def unite(v, indptr, members, list_indptr, lists, last_row, words, union, begin, room):
-    """Put the union of what the members of a row list into `union` from `begin` on; returns how many columns those are.
-
-    They are sorted if there is room for them.
-    """
-    end = begin
-    last_row[-1] = v  # column `width` is none
-    for e in range(indptr[v], indptr[v + 1]):
-        u = np.uint32(members[e])
-        for p in range(np.uint64(list_indptr[u]), np.uint64(list_indptr[u + np.uint32(1)])):
-            column = np.uint32(lists[p])
-            if end < room:
-                union[end] = column
-            end += last_row[column] != v
-            last_row[column] = v
-    if end <= room:
-        sort_columns(union, begin, end, words)
-    return end - begin
+# On the CPU.
 
 
 @compile_inlined
@@ -204,71 +137,28 @@ def sort_columns(columns, begin, end, words):
             place += 1
 
 
-@compile_loop(offsets="indptr", parts=PARTS)
-def count_parts(first, end, n, width, indptr, members, list_indptr, lists, counts, room_of_all, pool, starts):
-    """How many columns each row of some parts has, and these as long as there is room."""
-    last_row, words = np.full(width + 1, -1, np.int32), np.zeros(width // 64 + 1, np.uint64)
-    for part in range(first, end):
-        begin, stop = part * n // PARTS, (part + 1) * n // PARTS
-        share = room_of_all // max(indptr[n] + n, 1)
-        place, room = share * (indptr[begin] + begin), share * (indptr[stop] + stop)
-        for v in range(begin, stop):
-            count = unite(v, indptr, members, list_indptr, lists, last_row, words, pool, place, room)
-            counts[v] = count
-            if place + count <= room:
-                starts[v] = place
-                place += count
-            else:
-                starts[v], room = -1, place  # those that are listed are the first rows of the part
-
-
-@KERNELS.strided
-def count_union(n, width, indptr, members, list_indptr, lists, counts, room, pool, used, starts, teams, marks):
-    """How many columns each row has, behind a 0, and these as long as there is room in the pool."""
-    counts[0] = 0
-    count_parts(0, PARTS, n, width, indptr, members, list_indptr, lists, counts[1:], room, pool, starts)
-
-
-@compile_loop(offsets="indptr", parts=PARTS)
-def list_parts(first, end, n, width, indptr, members, list_indptr, lists, pool, starts, result_indptr, result):
-    """The columns of the rows of some parts."""
-    for part in range(first, end):
-        begin, stop = part * n // PARTS, (part + 1) * n // PARTS
-        listed = begin
-        while listed < stop and starts[listed] >= 0:
-            listed += 1
-        if listed > begin:
-            place, start = result_indptr[begin], starts[begin]
-            for k in range(result_indptr[listed] - place):
-                result[place + k] = pool[start + k]
-        if listed < stop:
-            last_row, words = np.full(width + 1, -1, np.int32), np.zeros(width // 64 + 1, np.uint64)
-            for v in range(listed, stop):
-                place, room = result_indptr[v], result_indptr[v + 1]
-                unite(v, indptr, members, list_indptr, lists, last_row, words, result, place, room)
-
-
-@KERNELS.strided
-def list_union(n, width, indptr, members, list_indptr, lists, done, pool, starts, result_indptr, result, teams, marks):
-    """These columns, sorted."""
-    list_parts(0, PARTS, n, width, indptr, members, list_indptr, lists, pool, starts, result_indptr, result)
-
-
 @KERNELS.resident
-def transpose(entries, n, width, indptr, columns, order, result_indptr, rows, places):
-    """Rows and places of the entries of each column, in order; entries in column `width` are behind."""
-    after = np.zeros(width + 2, np.int64)
+def transpose(threads, entries, n, width, indptr, columns, offsets, rows, places, numbers, found, control):
+    """Rows and places of the entries of each column, in order; the length of the longest column."""
+    offsets[:] = 0
     for e in range(entries):
-        after[columns[e] + 1] += 1
-    for c in range(width + 1):
-        after[c + 1] += after[c]
-    for c in range(width + 1):
-        result_indptr[c] = after[c]
+        if columns[e] >= 0:
+            offsets[columns[e]] += 1
+    before = longest = 0
+    for c in range(width):
+        count, offsets[c] = offsets[c], before
+        before, longest = before + count, max(longest, count)
     for v in range(n):
         for e in range(indptr[v], indptr[v + 1]):
-            p = after[columns[e]]
-            after[columns[e]] += 1
-            rows[p], places[p] = v, e
+            c = columns[e]
+            if c >= 0:
+                p = offsets[c]
+                offsets[c] += 1
+                rows[p], places[p] = v, e
+    for c in range(width, 0, -1):
+        offsets[c] = offsets[c - 1]
+    offsets[0] = 0
+    control[1] = longest
 
 
 @KERNELS.per_item
@@ -277,13 +167,6 @@ def gather(first, end, begins, found, indptr, columns):
     for i in range(first, end):
         for t in range(indptr[i + 1] - indptr[i]):
             columns[indptr[i] + t] = found[begins[i] + t]
-
-
-@KERNELS.per_item
-def find_longest(first, end, indptr, longest):
-    """Raise `longest` to the length of the longest row, if it is smaller."""
-    for v in range(first, end):
-        atomic_max(longest, 0, np.int64(indptr[v + 1] - indptr[v]))
 
 
 @KERNELS.per_item

@@ -1,11 +1,13 @@
 // Products of sparse matrices: a team of LANES threads per row, or a block for a row that is WIDE. See products.py.
 //
 // For each entry in a row of the first factor a team adds a multiple of a row of the second, each thread some numbers
-// of it. So every sum is in the order of the entries.
+// of it. So every sum is in the order of the entries. Where WIDTH is 0, entries have columns and no numbers.
 
 #include "cuda/numbers.cuh"
 #include "multigrid/marks.cuh"
 #include "multigrid/team.cuh"
+
+#define ITEMS (WIDTH > 0 ? WIDTH : 1)  // of an entry: its numbers, or the column alone
 
 struct Csr {
     const OFFSET* indptr;
@@ -54,11 +56,12 @@ struct Sums {
 
     // Add a row. The first column of each thread, and the first LANES numbers, are loaded already.
     __device__ void add(const Multiple& row, int length, int column, VALUE number, bool) {
-        for (int q = team_lane(); q < length * WIDTH; q += LANES) {
-            int t = q / WIDTH;
-            if (q >= LANES) column = row.columns[t], number = row.numbers[q];
-            of(column)[q - t * WIDTH] += row.factor * number;
-            if (q == t * WIDTH) marks.set(column);
+        for (int q = team_lane(); q < length * ITEMS; q += LANES) {
+            int t = q / ITEMS;
+            if (q >= LANES) column = row.columns[t];
+            if (q >= LANES && WIDTH) number = row.numbers[q];
+            if (WIDTH) of(column)[q - t * ITEMS] += row.factor * number;
+            if (q == t * ITEMS) marks.set(column);
         }
         __syncthreads();
     }
@@ -75,7 +78,7 @@ struct Sums {
     }
     __device__ void take(int count, const int* columns, VALUE* result) {
         for (long long q = threadIdx.x; q < (long long)count * WIDTH; q += BLOCK)
-            result[q] = of(columns[q / WIDTH])[q % WIDTH];
+            result[q] = of(columns[q / ITEMS])[q % ITEMS];
     }
     __device__ void clear() {
         __syncthreads();
@@ -91,7 +94,7 @@ struct Sums {
 #define SLOTS 4
 #define BUCKETS (TABLE / SLOTS)
 // Teams of a warp use other banks of shared memory.
-#define PADDED(size) ((size) + (LANES < WARP && WIDTH == 1 ? LANES : 0))
+#define PADDED(size) ((size) + (LANES < WARP && WIDTH <= 1 ? LANES : 0))
 #define EMPTY -1
 #define PLACES (WIDTH == 1 ? TABLE : LANES * (int)(NUMBER_BYTES / sizeof(VALUE)))
 
@@ -158,7 +161,7 @@ struct Table {
 
 // The sums of a row in shared memory. If IS_KNOWN, the columns are inserted before anything is added; otherwise they
 // are inserted while rows are added.
-#if WIDTH == 1
+#if WIDTH <= 1
 // The sum of a column has the same position as the column in the hash table.
 template <bool IS_KNOWN>
 struct Sums : Table {
@@ -166,7 +169,7 @@ struct Sums : Table {
     int own;  // columns that this thread has found
 
     __device__ Sums(long long, VALUE*, uint32*) {
-        __shared__ VALUE all_numbers[BLOCK / LANES * PADDED(TABLE)];
+        __shared__ VALUE all_numbers[WIDTH ? BLOCK / LANES * PADDED(TABLE) : 1];
         numbers = all_numbers + threadIdx.x / LANES * PADDED(TABLE);
         clear();
     }
@@ -180,13 +183,15 @@ struct Sums : Table {
 
     // The search for the place comes before the product: the compiler fuses a product and a sum only where no loop is
     // between them, and both kernels have to round alike.
-    __device__ __forceinline__ void add(int place, VALUE factor, VALUE number) { numbers[place] += factor * number; }
+    __device__ __forceinline__ void add(int place, VALUE factor, VALUE number) {
+        if (WIDTH) numbers[place] += factor * number;
+    }
     // Add a row. The first LANES columns and numbers are loaded already; only where rows of the warp are long, this
     // one may have more.
     __device__ __forceinline__ void add(const Multiple& row, int length, int column, VALUE number, bool any_long) {
         if (team_lane() < length) add(place_of(column), row.factor, number);
         for (int t = team_lane() + LANES; any_long && t < length && !is_full; t += LANES)
-            add(place_of(row.columns[t]), row.factor, row.numbers[t]);
+            add(place_of(row.columns[t]), row.factor, WIDTH ? row.numbers[t] : VALUE());
         __syncwarp();
     }
 
@@ -201,16 +206,20 @@ struct Sums : Table {
             int column = key(h);
             uint32 there = __ballot_sync(FULL_WARP, column != EMPTY) & team_mask();
             int before = place + __popc(there & (1u << lane_id()) - 1);
-            if (is_kept && column != EMPTY) columns[before] = column, result[before] = numbers[h];
+            if (is_kept && column != EMPTY) columns[before] = column;
+            if (is_kept && column != EMPTY && WIDTH) result[before] = numbers[h];
             place += __popc(there);
         }
     }
     __device__ __forceinline__ void take(int count, const int* columns, VALUE* result) {
-        for (int t = team_lane(); t < count; t += LANES) result[t] = numbers[find(columns[t])];
+        for (int t = team_lane(); t < count && WIDTH; t += LANES) result[t] = numbers[find(columns[t])];
     }
     __device__ __forceinline__ void clear() {
         __syncwarp();
-        for (int h = team_lane(); h < TABLE; h += LANES) key(h) = EMPTY, numbers[h] = VALUE();
+        for (int h = team_lane(); h < TABLE; h += LANES) {
+            key(h) = EMPTY;
+            if (WIDTH) numbers[h] = VALUE();
+        }
         own = 0, is_full = false;
         __syncwarp();
     }
@@ -307,7 +316,7 @@ __device__ __forceinline__ int most_of(int number) {
     return number;
 }
 
-#if WIDTH == 1 || defined(WIDE)
+#if WIDTH <= 1 || defined(WIDE)
 // Add the next rows. The first columns and numbers of AHEAD rows are loaded before these rows are added, so that the
 // loads overlap.
 template <bool IS_KNOWN>
@@ -320,10 +329,11 @@ __device__ __forceinline__ void add_rows(Sums<IS_KNOWN>& sums, Multiple* next, i
 #pragma unroll
         for (int a = 0; a < AHEAD; ++a) {
             const Multiple& row = next[s + a];
-            const int* column = ptx::in_global(row.columns) + team_lane() / WIDTH;
+            const int* column = ptx::in_global(row.columns) + team_lane() / ITEMS;
             const VALUE* number = ptx::in_global(row.numbers) + team_lane();
             lengths[a] = row.length;
-            if (team_lane() < lengths[a] * WIDTH) columns[a] = *column, numbers[a] = *number;
+            if (team_lane() < lengths[a] * ITEMS) columns[a] = *column;
+            if (team_lane() < lengths[a] * WIDTH) numbers[a] = *number;
         }
 #pragma unroll
         for (int a = 0; a < AHEAD; ++a) sums.add(next[s + a], lengths[a], columns[a], numbers[a], any_long);
@@ -401,7 +411,8 @@ __device__ __forceinline__ bool add_up(Sums<IS_KNOWN>& sums, long long i, const 
         if (first + team_lane() < count) {
             int j = left.indices[begin + first + team_lane()], u = j / SHARING;
             long long list = right.begins[u];
-            own.factor = left.values[begin + first + team_lane()], own.length = (int)(right.ends[u] - list);
+            own.length = (int)(right.ends[u] - list);
+            if (WIDTH) own.factor = left.values[begin + first + team_lane()];
             own.columns = right.columns + list;
             own.numbers = right.numbers + (list * SHARING + j % SHARING * own.length) * WIDTH;
         }
@@ -490,21 +501,24 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 4) multiply_into(long long n
 
 // The position of a column is the number of smaller columns in the row. Rows that were added up in global memory are
 // sorted already.
-extern "C" __global__ void sort_rows(long long n, long long width, long long sharing, long long k, Rows from,
-                                     const long long* indptr, int* columns, VALUE* numbers) {
-    long long i = thread_id() / LANES;
-    if (i >= n) return;
-    long long v = i / SHARING, r = i - v * SHARING, begin = from.begins[i], list = indptr[v];
-    int length = (int)(indptr[v + 1] - list);
-    const int* found = from.columns + begin;
-    bool is_sorted = true;
-    for (int t = team_lane(); t + 1 < length; t += LANES) is_sorted &= found[t] < found[t + 1];
-    is_sorted = __all_sync(team_mask(), is_sorted);
-    VALUE* own = numbers + (list * SHARING + r * length) * WIDTH;
-    for (int t = team_lane(); t < length; t += LANES) {
-        int place = is_sorted ? t : 0;
-        for (int other = 0; other < length && !is_sorted; ++other) place += found[other] < found[t];
-        if (r == 0) columns[list + place] = found[t];
-        for (int c = 0; c < WIDTH; ++c) own[place * WIDTH + c] = from.numbers[(begin + t) * WIDTH + c];
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    sort_rows(long long teams, long long n, long long width, long long sharing, long long k, Rows from,
+              long long* indptr, int* columns, VALUE* numbers, Control* control) {
+    auto length_of = [=](long long v) { return from.ends[v * SHARING] - from.begins[v * SHARING]; };
+    write_offsets(n / SHARING, length_of, indptr, control);
+    for (long long i = thread_id() / LANES; i < n; i += thread_count() / LANES) {
+        long long v = i / SHARING, r = i - v * SHARING, begin = from.begins[i], list = ptx::load_l2(&indptr[v]);
+        int length = (int)length_of(v);
+        const int* found = from.columns + begin;
+        bool is_sorted = true;
+        for (int t = team_lane(); t + 1 < length; t += LANES) is_sorted &= found[t] < found[t + 1];
+        is_sorted = __all_sync(team_mask(), is_sorted);
+        VALUE* own = numbers + (list * SHARING + r * length) * WIDTH;
+        for (int t = team_lane(); t < length; t += LANES) {
+            int place = is_sorted ? t : 0;
+            for (int other = 0; other < length && !is_sorted; ++other) place += found[other] < found[t];
+            if (r == 0) columns[list + place] = found[t];
+            for (int c = 0; c < WIDTH; ++c) own[place * WIDTH + c] = from.numbers[(begin + t) * WIDTH + c];
+        }
     }
 }

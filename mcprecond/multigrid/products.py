@@ -6,6 +6,8 @@ of the first one. So equal factors have equal products, to the last bit, by howe
 
 How long a row of the product is, is not known before it is computed. So it lies where there was room for it, with its
 columns in any order. Such rows may be the second factor of another product; `Multiplication.in_order` sorts them.
+
+Where k is 0, entries have no numbers, and the product is that of patterns.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from mcprecond.backends.cuda_source import BLOCK, WARP
 from mcprecond.backends.team.atomics import atomic_add, atomic_max
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import rows_of
-from mcprecond.multigrid.patterns import PARTS, Pattern, sort_columns
+from mcprecond.multigrid.patterns import PARTS, Pattern, control_size, sort_columns
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES SHARING WIDTH WIDE=0")
 
@@ -47,7 +49,7 @@ MOST_BYTES = 2**26
 LONG, PIECE = 2048, 512
 #: The kernels count the entries for which room is reserved, the entries that are stored, the entries of the longest
 #: row, the rows that a team has too little memory for, the rows for which there was no room, and the entries of these.
-USED, ENTRIES, LONGEST, LEFT_OVER, WAITING, LACKING = range(6)
+USED, ENTRIES, LONGEST, LEFT_OVER, WAITING, LACKING = range(COUNTERS := 6)
 CUDA_CONSTANTS = {
     "TABLE_PER_THREAD": TABLE_PER_THREAD,
     "NUMBER_BYTES": NUMBER_BYTES,
@@ -79,7 +81,7 @@ class Rows(NamedTuple):
 
     @classmethod
     def of(cls, pattern: Pattern, numbers: Any) -> Rows:
-        """Those of a matrix that has one list after the other."""
+        """Those of a matrix that has one list after the other; of a pattern, where `numbers` is empty."""
         return cls(pattern[0][:-1], pattern[0][1:], pattern[1], numbers)
 
 
@@ -177,7 +179,9 @@ class Multiplication:
             At most so much of what the teams reserve last stays empty.
         """
         xp = self.backend.xp
-        found, self.stages, self.entries, self.longest = xp.zeros(6, np.int64), list[Stage](), 0, 0
+        counters = xp.zeros(COUNTERS + control_size(self.backend), np.int64)
+        found, self.control = counters[:COUNTERS], counters[COUNTERS:]
+        self.stages, self.entries, self.longest = list[Stage](), 0, 0
         columns, numbers = xp.empty(self.room, np.int32), xp.empty(self.room * self.k, self.dtype)
         begins, ends = xp.empty((2, self.n), np.int64)
         self.rows = Rows(begins, ends, columns, numbers)
@@ -269,15 +273,22 @@ class Multiplication:
         """
         rows, xp = self.rows, self.backend.xp
         assert rows is not None
-        indptr = xp.zeros(self.n // sharing + 1, np.int64)
-        xp.cumsum((rows.ends - rows.begins)[::sharing], out=indptr[1:])
+        indptr = xp.empty(self.n // sharing + 1, np.int64)
         columns, numbers = xp.empty(self.entries // sharing, np.int32), xp.empty(self.entries * self.k, self.dtype)
         lanes = max(lanes_for(self.entries / max(self.n, 1)), LEAST_LANES)
         macros = {"OFFSET": np.int32, "VALUE": self.dtype, "SHARING": sharing, "WIDTH": self.k, "LANES": lanes}
         run = self.backend.kernels(KERNELS, **macros)
-        run.sort_rows(self.n, self.width, sharing, self.k, *self.backend.record(rows), indptr, columns, numbers)
+        sizes, result = (self.n, self.width, sharing, self.k), (indptr, columns, numbers)
+        run.sort_rows(max(self.n, 1), *sizes, *self.backend.record(rows), *result, self.control)
         self.rows = None
         return (indptr, columns), numbers
+
+
+def product_pattern(left: Pattern, right: Rows, width: int, backend: Backend, longest_row: int) -> Pattern:
+    """Return the pattern of the product of two matrices; see `Multiplication` for the arguments."""
+    # The first factor needs no numbers either.
+    product = Multiplication((*left, right.numbers), right, 1, 0, width, backend, longest_row)
+    return product.in_order(1)[0]
 
 
 def lanes_that_hold(expected: float, of_right: float, k: int, dtype: Any) -> int:
@@ -344,9 +355,9 @@ def add_and_list(i, sharing, k, indptr, indices, values, begins, ends, columns, 
     for e in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
         j = np.uint32(indices[e])
         u = j if sharing == 1 else np.uint32(j // sharing)
-        begin, end, factor = begins[u], ends[u], values[e]
+        begin, end = begins[u], ends[u]
         place = place_of(j, u, sharing, k, begin, end)
-        if k > 1:
+        if k != 1:
             if u != before:  # otherwise the columns of the list are there
                 for t in range(np.uint64(begin), np.uint64(end)):
                     column = np.uint32(columns[t])
@@ -354,8 +365,10 @@ def add_and_list(i, sharing, k, indptr, indices, values, begins, ends, columns, 
                     count += last_row[column] != i
                     last_row[column] = i
                 before = u
-            add_multiple(factor, np.uint64(begin), np.uint64(end), place, k, columns, numbers, sums)
+            if k > 0:
+                add_multiple(values[e], np.uint64(begin), np.uint64(end), place, k, columns, numbers, sums)
         else:
+            factor = values[e]
             for t in range(np.uint64(begin), np.uint64(end)):
                 column = np.uint32(columns[t])
                 listed[count] = column
@@ -470,11 +483,11 @@ def multiply_into(
     )  # fmt: skip
 
 
-@KERNELS.in_parts(PARTS, "result_indptr")
-def sort_rows(
+@compile_loop(offsets="result_indptr", parts=PARTS)
+def sort_parts(
     first_part, end_part, n, width, sharing, k, begins, ends, columns, numbers, result_indptr, result_columns, result
 ):
-    """Sort the columns of each row; the columns of rows that share a list are those of the first of them."""
+    """The rows of some parts."""
     words, sums, lists = np.zeros(width // 64 + 1, np.uint64), np.zeros(width * k, result.dtype), n // sharing
     for v in range(first_part * lists // PARTS, end_part * lists // PARTS):
         begin, end = result_indptr[v], result_indptr[v + 1]
@@ -487,3 +500,17 @@ def sort_rows(
                 for c in range(k):
                     sums[np.uint32(columns[place]) * k + c] = numbers[place * k + c]
             take_row(begin, end, place_of(i, v, sharing, k, begin, end), k, result_columns, sums, result)
+
+
+@KERNELS.resident
+def sort_rows(
+    teams, n, width, sharing, k, begins, ends, columns, numbers, result_indptr, result_columns, result, control
+):
+    """Put the rows one behind the other, with sorted columns; those of rows that share a list are those of the first of
+    them.
+    """
+    result_indptr[0] = 0
+    for v in range(n // sharing):
+        result_indptr[v + 1] = result_indptr[v] + ends[v * sharing] - begins[v * sharing]
+    of_rows = begins, ends, columns, numbers
+    sort_parts(0, PARTS, n, width, sharing, k, *of_rows, result_indptr, result_columns, result)

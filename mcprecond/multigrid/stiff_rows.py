@@ -23,7 +23,8 @@ import numpy as np
 from mcprecond.backends import KernelSet, compile_inlined, compile_row
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix, rows_of
-from mcprecond.multigrid.patterns import PARTS, Pattern, product_pattern
+from mcprecond.multigrid.patterns import PARTS, Pattern
+from mcprecond.multigrid.products import Rows, product_pattern
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
@@ -90,7 +91,7 @@ class RelaxedRows:
         neighbors = A.indices[places]
         # Of a neighbor that is relaxed the row stands behind those of P.
         numbers = self.numbers[neighbors]
-        members = indptr, xp.where(numbers >= 0, n + numbers, neighbors).astype(np.int32)
+        members = indptr.astype(A.indptr.dtype), xp.where(numbers >= 0, n + numbers, neighbors).astype(np.int32)
         plain, places = rows_in_order(P_pattern, self.rows, xp)
         self.pattern = plain, P_pattern[1][places]
         for _ in range(hops):
@@ -98,7 +99,7 @@ class RelaxedRows:
                 xp.concatenate((P_pattern[0], P_pattern[0][-1] + self.pattern[0][1:])),
                 xp.concatenate((P_pattern[1], self.pattern[1])),
             )
-            self.pattern = product_pattern(members, lists, count, backend)
+            self.pattern = product_pattern(members, Rows.of(lists, A.data[:0]), count, backend, A.max_degree + 1)
         self.owners = rows_of(self.pattern[0], self.pattern[1], xp).astype(np.int32)
 
     def relax(self, A: AdmittedMatrix, P: Any) -> Any:

@@ -16,7 +16,7 @@ import numpy as np
 from mcprecond.backends import Backend, KernelSet, compile_row
 from mcprecond.backends.cuda_source import BLOCK, WARP
 from mcprecond.linalg.csr import lanes_for
-from mcprecond.multigrid.patterns import Pattern, transpose_pattern
+from mcprecond.multigrid.patterns import transpose_pattern
 
 KERNELS = KernelSet(__file__, "VALUE LANES")
 
@@ -51,21 +51,11 @@ class Tentative:
     B: Any
     vanished: Any
 
-    def pattern(self, xp: Any) -> Pattern:
-        """A column for each node: its aggregate, or `count` if it has none."""
-        return pattern_of(self.labels, self.count, xp)
-
-
-def pattern_of(labels: Any, count: int, xp: Any) -> Pattern:
-    """The pattern with a column for each node: its label, or `count` where that is -1."""
-    columns = xp.minimum(labels.view(np.uint32), np.uint32(count)).view(np.int32)  # -1 is the largest unsigned number
-    return xp.arange(len(labels) + 1, dtype=np.int64), columns
-
 
 def fit_tentative(labels: Any, count: int, B: Any, block_size: int, backend: Backend) -> Tentative:
     """Return T for some aggregates and candidates B of shape (n, k)."""
     xp, k = backend.xp, B.shape[1]
-    (offsets, members), _ = transpose_pattern(pattern_of(labels, count, xp), count, backend)
+    (offsets, members), _, _ = transpose_pattern((xp.arange(len(labels) + 1), labels), count, backend)
     Q, coarse, any_vanished = xp.zeros_like(B), xp.zeros((count * k, k), B.dtype), xp.zeros(1, np.int32)
     lanes = lanes_for(B.shape[0] / max(count, 1))
     if k == 1 and count * BLOCK <= MOST_BLOCKS * WARP * backend.resident_warps:

@@ -39,7 +39,8 @@ from mcprecond.multigrid.galerkin import diagonal_places
 from mcprecond.multigrid.hierarchy import MOST_WORK, corrected_twice
 from mcprecond.multigrid.interpolation import OMEGA
 from mcprecond.multigrid.named_smoothers import SMOOTHERS
-from mcprecond.multigrid.patterns import least_entries, product_pattern, transpose_pattern
+from mcprecond.multigrid.patterns import least_entries, transpose_pattern
+from mcprecond.multigrid.products import Rows, product_pattern
 from mcprecond.multigrid.setup import STRENGTHS
 from mcprecond.multigrid.spectrum import (
     GOLDEN,
@@ -1320,26 +1321,49 @@ def test_patterns_of_products_with_much_to_unite(backend, to_device, n, per_row,
     rows, columns = np.append(rows, np.full(hub, 7)), np.append(columns, np.arange(hub))
     A = sp.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(n, n))
     A.sum_duplicates()
-    width = n // 3  # what A has there, as the second factor, is nothing
-    right = A.indptr.astype(np.int64), np.minimum(A.indices, width).astype(np.int32)
-    expected = (abs(A) @ abs(A)).tocsr()[:, :width].sorted_indices()
-    on_device = [tuple(to_device(part) for part in pair) for pair in ((A.indptr.astype(np.int64), A.indices), right)]
-    indptr, found = map(backend.to_host, product_pattern(*on_device, width, backend))
+    A, right = sp.csr_matrix(A), A[:, : n // 3].tocsr()
+    check_pattern_of_product(A, right, backend, to_device)
+
+
+def check_pattern_of_product(A, B, backend, to_device):
+    left = to_device(A.indptr), to_device(A.indices)
+    right = Rows.of((to_device(B.indptr.astype(np.int64)), to_device(B.indices)), left[1][:0].astype(np.float64))
+    ones = [sp.csr_matrix((np.ones(len(X.indices)), X.indices, X.indptr), shape=X.shape) for X in (A, B)]
+    expected = (ones[0] @ ones[1]).tocsr().sorted_indices()
+    longest = int(np.diff(A.indptr).max(initial=0))
+    indptr, columns = map(backend.to_host, product_pattern(left, right, B.shape[1], backend, longest))
     np.testing.assert_array_equal(indptr, expected.indptr)
-    np.testing.assert_array_equal(found, expected.indices)
+    np.testing.assert_array_equal(columns, expected.indices)
+    return expected
+
+
+def check_transpose(indptr, columns, width, backend, to_device):
+    of_device = transpose_pattern((to_device(indptr), to_device(columns)), width, backend)
+    (offsets, rows), places, longest = of_device[0], *map(backend.to_host, of_device[1:])
+    sizes = np.bincount(columns[columns >= 0], minlength=width)
+    np.testing.assert_array_equal(backend.to_host(offsets), np.append(0, np.cumsum(sizes)))
+    expected = np.argsort(columns, kind="stable")[len(columns) - sizes.sum() :]
+    row_of = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    np.testing.assert_array_equal(places[: len(expected)], expected)
+    np.testing.assert_array_equal(backend.to_host(rows)[: len(expected)], row_of[expected])
+    assert longest == sizes.max(initial=0)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(A=patterns())
 def test_transposed_patterns(backend, to_device, A):
-    n, width = A.shape[0], max(A.shape[0] // 2, 1)
-    indptr, columns = A.indptr.astype(np.int64), np.minimum(A.indices, width).astype(np.int32)
-    (offsets, rows), places = transpose_pattern((to_device(indptr), to_device(columns)), width, backend)
-    offsets, rows, places = map(backend.to_host, (offsets, rows, places))
-    row_of = np.repeat(np.arange(n), np.diff(indptr))
-    np.testing.assert_array_equal(offsets, np.append(0, np.cumsum(np.bincount(columns, minlength=width)[:width])))
-    np.testing.assert_array_equal(places, np.argsort(columns, kind="stable"))
-    np.testing.assert_array_equal(rows, row_of[places])
+    A.sum_duplicates()
+    check_transpose(A.indptr.astype(np.int64), A.indices, A.shape[0], backend, to_device)
+
+
+@pytest.mark.parametrize(("n", "width", "none"), [(0, 0, 0), (5, 3, 1), (3000, 500, 100), (20000, 40, 3000)])
+def test_transposed_patterns_with_long_rows(backend, to_device, n, width, none):
+    """One column has half of the entries, and some rows have none."""
+    rng = np.random.default_rng(n)
+    columns = rng.integers(0, max(width, 1), n)
+    columns[rng.permutation(n)[: n // 2]] = width // 2
+    columns[rng.permutation(n)[:none]] = -1
+    check_transpose(np.arange(n + 1), columns.astype(np.int32), width, backend, to_device)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -1347,12 +1371,8 @@ def test_transposed_patterns(backend, to_device, A):
 def test_patterns_of_products(backend, to_device, A, B):
     n = min(A.shape[0], B.shape[0])
     A, B = (sp.csr_matrix(X)[:n, :n].astype(float).sorted_indices() for X in (A, B))
+    expected = check_pattern_of_product(A, B, backend, to_device)
     pair = [(on_device.indptr.astype(np.int64), on_device.indices) for on_device in map(to_device, (A, B))]
-    ones = [sp.csr_matrix((np.ones(len(X.indices)), X.indices, X.indptr), shape=X.shape) for X in (A, B)]
-    expected = (ones[0] @ ones[1]).tocsr().sorted_indices()
-    indptr, columns = map(backend.to_host, product_pattern(*pair, n, backend))
-    np.testing.assert_array_equal(indptr, expected.indptr)
-    np.testing.assert_array_equal(columns, expected.indices)
     lengths = np.diff(B.indptr)
     longest = [lengths[row].max(initial=0) for row in np.split(A.indices, A.indptr[1:-1])]
     least = least_entries(*pair, backend)

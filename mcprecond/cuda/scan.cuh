@@ -1,0 +1,62 @@
+// Sums over what comes before: within a block, and over the grid.
+#pragma once
+
+#include "cuda/grid.cuh"
+
+// Return the sum of the numbers of the threads before this one in the block; `total` becomes that of all of them.
+__device__ __forceinline__ long long block_scan(long long number, long long& total) {
+    __shared__ long long of_warps[BLOCK / WARP];
+    int warp = threadIdx.x / WARP;
+    long long through = number, before = 0;
+    for (int step = 1; step < WARP; step *= 2) {
+        long long other = __shfl_up_sync(FULL_WARP, through, step);
+        if (lane_id() >= step) through += other;
+    }
+    __syncthreads();  // all have read those of the last call
+    if (lane_id() == WARP - 1) of_warps[warp] = through;
+    __syncthreads();
+    total = 0;
+    for (int other = 0; other < BLOCK / WARP; ++other) {
+        if (other < warp) before += of_warps[other];
+        total += of_warps[other];
+    }
+    return before + through - number;
+}
+
+// What a grid needs to scan: zeros at first, with a number for each block.
+struct Control {
+    uint32 arrivals;
+    long long longest;
+    long long of_blocks[1];
+};
+
+// Write where each of n lists begins, one behind the other, and where the last one ends; `length(i)` is the length of
+// list i. `control->longest` becomes that of the longest one. The grid is resident; behind the call all threads see the
+// offsets. They may lie where the lengths are.
+template <typename Length>
+__device__ void write_offsets(long long n, Length length, long long* offsets, Control* control) {
+    long long share = (n + gridDim.x - 1) / gridDim.x;
+    long long begin = min(n, blockIdx.x * share), end = min(n, begin + share), own = 0, longest = 0, total;
+    for (long long i = begin + threadIdx.x; i < end; i += BLOCK) {
+        long long number = length(i);
+        own += number, longest = max(longest, number);
+    }
+    block_scan(own, total);
+    for (int step = WARP / 2; step > 0; step /= 2) longest = max(longest, __shfl_xor_sync(FULL_WARP, longest, step));
+    if (lane_id() == 0 && longest > ptx::load_l2(&control->longest)) atomicMax(&control->longest, longest);
+    if (threadIdx.x == 0) control->of_blocks[blockIdx.x] = total;
+    grid_barrier(&control->arrivals);
+    own = 0;
+    for (long long block = threadIdx.x; block < blockIdx.x; block += BLOCK)
+        own += ptx::load_l2(&control->of_blocks[block]);
+    long long next;
+    block_scan(own, next);
+    for (long long first = begin; first < end; first += BLOCK) {
+        long long i = first + threadIdx.x, number = i < end ? length(i) : 0;
+        long long before = block_scan(number, total);
+        if (i < end) offsets[i] = next + before;
+        next += total;
+    }
+    if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0) offsets[n] = next;
+    grid_barrier(&control->arrivals);
+}
