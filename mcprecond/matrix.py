@@ -73,6 +73,8 @@ class AdmittedMatrix:
         The largest magnitude of a value, or of a part of a complex one; None if values were not checked.
     is_ours : bool
         Whether this package has computed the matrix, so that nobody else changes its values.
+    is_hermitian : bool
+        Whether each entry is known to be exactly the conjugate of that across; where one is not stored it is zero.
     spectral_radius : float or None
         A bound of the eigenvalues of D^-1 A, where multigrid has estimated it; D is the diagonal.
     """
@@ -85,6 +87,7 @@ class AdmittedMatrix:
     is_symmetric: bool
     largest: float | None = None
     is_ours: bool = False
+    is_hermitian: bool = False
     spectral_radius: float | None = None
 
     @classmethod
@@ -166,7 +169,11 @@ class AdmittedMatrix:
 
     def with_spectral_radius(self, radius: float) -> AdmittedMatrix:
         """The same matrix, and what is known of its diagonal, with a bound of the eigenvalues of D^-1 A."""
-        matrix = replace(self, spectral_radius=radius)
+        return self.knowing(spectral_radius=radius)
+
+    def knowing(self, **found: Any) -> AdmittedMatrix:
+        """The same matrix, and what is known of its diagonal, with attributes that have been found since."""
+        matrix = replace(self, **found)
         matrix.__dict__["_pivots"] = self._pivots
         return matrix
 

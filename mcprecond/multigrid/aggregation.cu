@@ -1,17 +1,20 @@
 // Aggregates around a distance-2 maximal independent set; see aggregation.py.
 //
-// `independent_set` goes in rounds. `least` of a vertex is the smallest number within distance 1 of it, `OUT` if one of
-// these is in the set. A vertex that is the smallest within distance 2 comes into the set; one that has a neighbor with
-// `OUT` as its `least` stays out. Both leave the worklists for the next round. No phase reads what another thread
-// writes in it.
+// `independent_set` goes in rounds of two phases. In the first one each free vertex chooses the smallest number among
+// the undecided vertices within distance 1 of it, if it has not done so or if its choice is out. A vertex that all free
+// ones within distance 1 have chosen is the smallest within distance 2, and comes into the set. In the second phase
+// those that have chosen it set all others within distance 1 of them to `OUT`, and leave the worklist. So a row is read
+// only when something new is to be found in it. No row is read while a number changes that the reader looks for: a
+// vertex comes into the set when all that have it in their rows have made their choice.
 
 #include "cuda/compact.cuh"
 #include "cuda/memory.cuh"
 #include "cuda/reduce.cuh"
-#include "multigrid/team.cuh"
+#include "multigrid/team_sum.cuh"
 
-// The number of a vertex in a random order, from 1. A bijective hash of `bits` bits gives the place; its inverse is
-// `vertex_at` in aggregation.py.
+#define NOBODY -1  // the choice of a vertex that has made none
+
+// The number of a vertex in a random order, from 1. A bijective hash of `bits` bits gives the place.
 __device__ __forceinline__ uint32 number_of(uint32 v, int bits) {
     uint32 mask = (uint32)((1ull << bits) - 1);
     int half = (bits + 1) / 2;
@@ -21,71 +24,108 @@ __device__ __forceinline__ uint32 number_of(uint32 v, int bits) {
     v = v * SECOND_SPREAD & mask;
     return (v ^ v >> half) + 1;
 }
-#define NOT_THERE (OUT - 1)  // the `least` of vertices that take no part: it decides nothing for their neighbors
+// The vertex with that number: the inverse, as `vertex_at` in aggregation.py.
+__device__ __forceinline__ int vertex_of(uint32 number, int bits) {
+    uint32 mask = (uint32)((1ull << bits) - 1), v = number - 1;
+    int half = (bits + 1) / 2;
+    v ^= v >> half;
+    v = v * SECOND_GATHER & mask;
+    v ^= v >> half;
+    v = v * FIRST_GATHER & mask;
+    return (int)(v ^ v >> half);
+}
 
 struct Control {  // lies in `scratch`, which the host zeroes
     uint32 arrivals;
-    int undecided[2], columns[2];  // lengths of worklists, by parity of the round
+    int left[2], kept[2];  // lengths of worklists, by parity of the round
 };
+
+// Count further vertices within distance 1 of v that have chosen it, or are not free; `missing` of v are left.
+__device__ __forceinline__ void vote(int v, int votes, int* missing, uint32* own) {
+    if (atomicSub(&missing[v], votes) == votes) own[v] = IN;
+}
+
+// Where a list is short only every 2^k-th thread takes a vertex of it, so that more teams have work. Returns k.
+__device__ __forceinline__ int spacing_of(long long length) {
+    int spacing = 0;
+    while (1 << spacing < LANES && length << spacing + 1 <= thread_count()) ++spacing;
+    return spacing;
+}
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
     independent_set(long long n, long long bits, const OFFSET* indptr, const int* indices, const int* degrees,
-                    const int* roots, uint32* own, uint32* least, int* worklists, void* scratch) {
+                    const int* roots, uint32* own, int* choices, int* missing, int* worklists, void* scratch) {
     Control* control = (Control*)scratch;
-    for (long long i0 = thread_id() - threadIdx.x; i0 < n; i0 += thread_count()) {
-        long long v = i0 + threadIdx.x;
+    int *left = worklists, *kept = worklists + n;
+    for (long long v0 = thread_id() - threadIdx.x; v0 < n; v0 += thread_count()) {
+        long long v = v0 + threadIdx.x;
         bool stays = v < n && roots[v] < 0 && degrees[v] > 0;
-        if (v < n) own[v] = stays ? number_of((uint32)v, (int)bits) : OUT, least[v] = NOT_THERE;
-        int place = block_append(stays, &control->undecided[0]);
-        if (stays) worklists[place] = worklists[2 * n + place] = (int)v;
+        if (v < n) own[v] = stays ? number_of((uint32)v, (int)bits) : OUT, choices[v] = NOBODY;
+        if (v < n) missing[v] = degrees[v] + 1;
+        int place = block_append(stays, &control->left[0]);
+        if (stays) left[place] = (int)v;
     }
     grid_barrier(&control->arrivals);
-    int length = ptx::load_l2(&control->undecided[0]), width = length;
-    for (int parity = 0; length; parity = 1 - parity) {
-        const int *left = worklists + parity * n, *columns = worklists + (2 + parity) * n;
-        int *next_left = worklists + (1 - parity) * n, *next_columns = worklists + (3 - parity) * n;
-        if (thread_id() == 0) control->undecided[1 - parity] = 0;
-        for (long long i0 = (thread_id() - threadIdx.x) / LANES; i0 < width; i0 += thread_count() / LANES) {
-            long long i = i0 + threadIdx.x / LANES;
-            int u = i < width ? ptx::load_l2(&columns[i]) : 0;
+    long long length = ptx::load_l2(&control->left[0]), before = n + 1;
+    // Each round decides the smallest number that is left, but perhaps not where rounding makes a graph unsymmetric.
+    for (int parity = 0; length && length < before; parity = 1 - parity) {
+        bool is_first = before > n;
+        if (thread_id() == 0) control->left[1 - parity] = 0;
+        int spacing = spacing_of(length);
+        for (long long t0 = thread_id() - threadIdx.x; t0 < length << spacing; t0 += thread_count()) {
+            long long t = t0 + threadIdx.x;
+            bool stays = t < length << spacing && (t & (1 << spacing) - 1) == 0;
+            int u = stays ? ptx::load_l2(&left[t >> spacing]) : 0;
             CHECK(u, u >= 0 && u < n);
-            uint32 found = i < width ? ptx::load_l2(&own[u]) : OUT;
-            for (OFFSET k = i < width ? indptr[u] + team_lane() : 0; i < width && k < indptr[u + 1]; k += LANES)
-                found = min(found, ptx::load_l2(&own[indices[k]]));
-            for (int step = LANES / 2; step > 0; step /= 2) found = min(found, __shfl_xor_sync(FULL_WARP, found, step));
-            if (found == IN) found = OUT;
-            bool leads = i < width && team_lane() == 0, stays = leads && found != OUT;
-            if (leads) least[u] = found;
-            int place = block_append(stays, &control->columns[1 - parity]);
-            if (stays) next_columns[place] = u;
+            int choice = stays ? ptx::load_l2(&choices[u]) : 0;
+            bool chooses = stays && (choice == NOBODY || ptx::load_l2(&own[choice]) == OUT);
+            OFFSET begin = chooses ? indptr[u] : 0, end = chooses ? indptr[u + 1] : 0;
+            uint32 those = __ballot_sync(FULL_WARP, chooses) & team_mask();
+            for (; those; those &= those - 1) {  // the team shares their rows
+                int lane = __ffs(those) - 1, absent = 0;
+                OFFSET stop = __shfl_sync(team_mask(), end, lane);
+                uint32 found = OUT;
+                for (OFFSET k = __shfl_sync(team_mask(), begin, lane) + team_lane(); k < stop; k += LANES) {
+                    uint32 number = own[indices[k]];
+                    found = min(found, number), absent += number == OUT;
+                }
+                for (int step = LANES / 2; step > 0; step /= 2)
+                    found = min(found, __shfl_xor_sync(team_mask(), found, step));
+                if (is_first) absent = team_sum(absent);
+                if (lane_id() != lane) continue;
+                found = min(found, own[u]), stays = found != OUT && found != IN;
+                if (stays) choices[u] = vertex_of(found, (int)bits), vote(choices[u], 1, missing, own);
+                if (is_first && absent) vote(u, absent, missing, own);
+            }
+            int place = block_append(stays, &control->kept[parity]);
+            if (stays) kept[place] = u;
         }
         grid_barrier(&control->arrivals);
 
-        if (thread_id() == 0) control->columns[parity] = 0;
-        for (long long i0 = (thread_id() - threadIdx.x) / LANES; i0 < length; i0 += thread_count() / LANES) {
-            long long i = i0 + threadIdx.x / LANES;
-            int v = i < length ? ptx::load_l2(&left[i]) : 0;
-            CHECK(v, v >= 0 && v < n);
-            uint32 mine = 0, seen;
-            bool is_out = false, is_least = true;
-            if (i < length) {
-                mine = ptx::load_l2(&own[v]), seen = ptx::load_l2(&least[v]);
-                is_out = seen == OUT, is_least = seen == mine;
-                for (OFFSET k = indptr[v] + team_lane(); k < indptr[v + 1] && !is_out; k += LANES) {
-                    seen = ptx::load_l2(&least[indices[k]]);
-                    is_out = seen == OUT;
-                    is_least &= seen >= mine;
-                }
+        before = length, length = ptx::load_l2(&control->kept[parity]);
+        if (thread_id() == 0) control->kept[1 - parity] = 0;
+        spacing = spacing_of(length);
+        for (long long t0 = thread_id() - threadIdx.x; t0 < length << spacing; t0 += thread_count()) {
+            long long t = t0 + threadIdx.x;
+            bool stays = t < length << spacing && (t & (1 << spacing) - 1) == 0;
+            int u = stays ? ptx::load_l2(&kept[t >> spacing]) : 0, choice = stays ? ptx::load_l2(&choices[u]) : 0;
+            CHECK(u, u >= 0 && u < n && choice >= 0 && choice < n);
+            bool is_settled = stays && ptx::load_l2(&own[choice]) == IN;
+            OFFSET begin = is_settled ? indptr[u] : 0, end = is_settled ? indptr[u + 1] : 0;
+            uint32 those = __ballot_sync(FULL_WARP, is_settled) & team_mask();
+            for (; those; those &= those - 1) {
+                int lane = __ffs(those) - 1, chosen = __shfl_sync(team_mask(), choice, lane);
+                OFFSET stop = __shfl_sync(team_mask(), end, lane);
+                for (OFFSET k = __shfl_sync(team_mask(), begin, lane) + team_lane(); k < stop; k += LANES)
+                    if (indices[k] != chosen) own[indices[k]] = OUT;
             }
-            uint32 out = __ballot_sync(FULL_WARP, is_out) & team_mask();
-            uint32 larger = __ballot_sync(FULL_WARP, !is_least) & team_mask();
-            bool leads = i < length && team_lane() == 0, stays = leads && !out && larger;
-            if (leads && !stays) own[v] = out ? OUT : IN;
-            int place = block_append(stays, &control->undecided[1 - parity]);
-            if (stays) next_left[place] = v;
+            if (is_settled && u != choice) own[u] = OUT;
+            stays &= !is_settled;
+            int place = block_append(stays, &control->left[1 - parity]);
+            if (stays) left[place] = u;
         }
         grid_barrier(&control->arrivals);
-        length = ptx::load_l2(&control->undecided[1 - parity]), width = ptx::load_l2(&control->columns[1 - parity]);
+        length = ptx::load_l2(&control->left[1 - parity]);
     }
 }
 

@@ -24,9 +24,10 @@ from mcprecond.linalg.csr import lanes_for
 KERNELS = KernelSet(__file__, "OFFSET LANES")
 
 IN, OUT = 0, 2**32 - 1  # in the set, or not; the numbers of undecided vertices are in between
+ALONE = 4  # entries of a row of average length for each thread of a team
 SCRATCH = 8  # numbers that the search for a set counts with
 LEAST_SIZE = 3  # of an aggregate of the second pass
-MOST_ALONE = 256  # entries of the longest row for each thread of a team; with more, a team does not become smaller
+MOST_ALONE = 256  # entries of the longest row for each thread of a team, where teams are smaller than a warp
 COUNTED = 256  # entries of a row that each of its entries is compared with, at most
 #: Odd factors of the bijective hash that numbers the vertices at random, and their inverses modulo 2^32.
 SPREAD = 0x85EBCA6B, 0xC2B2AE35
@@ -35,8 +36,8 @@ CUDA_CONSTANTS = {
     "IN": IN,
     "OUT": OUT,
     "COUNTED": COUNTED,
-    "FIRST_SPREAD": SPREAD[0],
-    "SECOND_SPREAD": SPREAD[1],
+    **{"FIRST_SPREAD": SPREAD[0], "SECOND_SPREAD": SPREAD[1]},
+    **{"FIRST_GATHER": GATHER[0], "SECOND_GATHER": GATHER[1]},
 }
 
 
@@ -84,15 +85,12 @@ def independent_set_of(graph: Graph, roots: Any, scratch: Any) -> Any:
         `SCRATCH` zeros or more, which change.
     """
     xp, n = graph.backend.xp, graph.n
-    own, least = xp.empty(n, np.uint32), xp.empty(n, np.uint32)
-    worklists = xp.empty((4, n), np.int32)
-    lanes, threads = lanes_for(graph.indices.size / n), 32 * graph.backend.resident_warps
-    # Teams become smaller until every thread has vertices of its own, but not where single threads had long rows.
-    while lanes > 1 and n * lanes > threads and 2 * graph.max_degree < MOST_ALONE * lanes:
-        lanes //= 2
+    own, (choices, missing) = xp.empty(n, np.uint32), xp.empty((2, n), np.int32)
+    worklists = xp.empty(2 * n, np.int32)
+    lanes = max(lanes_for(graph.indices.size / n, ALONE), lanes_for(graph.max_degree, MOST_ALONE))
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=lanes)
     arrays = (graph.indptr, graph.indices, graph.degrees, roots)
-    run.independent_set(n, bits_of(n), *arrays, own, least, worklists.reshape(-1), scratch)
+    run.independent_set(n, bits_of(n), *arrays, own, choices, missing, worklists, scratch)
     return own
 
 
@@ -125,7 +123,7 @@ def cover(v, indptr, indices, roots, covered):
 
 
 @KERNELS.resident
-def independent_set(n, bits, indptr, indices, degrees, roots, own, least, worklists, scratch):
+def independent_set(n, bits, indptr, indices, degrees, roots, own, choices, missing, worklists, scratch):
     """The serial search. No vertex has two neighbors in the set, so that it goes over each row once."""
     covered = np.empty(n, np.bool_)
     for v in range(n):

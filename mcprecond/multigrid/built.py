@@ -94,7 +94,7 @@ class BuiltMultigrid(Multigrid):
         """
         matrix = admit_definite(admit_values(A, self.origin, self.backend))[0]
         refuse_other_pattern(matrix, self.levels[0].A, self.backend)
-        refuse_unfit(matrix)
+        matrix = refuse_unfit(matrix)
         self.is_halfway, was_extreme = True, self._is_extreme
         self._set_scales(matrix, self._units(matrix) if self._units else None)
         if was_extreme or self._is_extreme:
@@ -137,14 +137,16 @@ def in_scales(matrix: AdmittedMatrix, scales: Any) -> AdmittedMatrix:
     return matrix if scales is None else scale_matrix(matrix, scales)
 
 
-def refuse_unfit(matrix: AdmittedMatrix) -> None:
-    """Raise ValueError unless A is Hermitian up to rounding with a positive diagonal; names a row."""
+def refuse_unfit(matrix: AdmittedMatrix) -> AdmittedMatrix:
+    """Return A, of which it is known then whether it is exactly Hermitian. Raise ValueError, naming a row, unless A is
+    Hermitian up to rounding with a positive diagonal.
+    """
     if not matrix.extremes[0] > 0:
         row = first_place(~(matrix.diagonal().real > 0), matrix.backend.xp)
         value = matrix.diagonal()[row].item()
         what = "a zero or missing diagonal entry" if value == 0 else f"{value} on the diagonal"
         raise ValueError(f"A has {what} in row {row}; multigrid needs a positive definite A")
-    refuse_unsymmetric(matrix)
+    return matrix.knowing(is_hermitian=refuse_unsymmetric(matrix))
 
 
 def refuse_other_pattern(matrix: AdmittedMatrix, before: Any, backend: Backend) -> None:

@@ -84,6 +84,6 @@ class ClassicalAMG(BuiltMultigrid):
         self._take_cycle(smoother, presweeps, postsweeps, cycle)
         matrix, origin = admit_definite(A, device)
         how = options_for(matrix, 1, self.smoother, coloring, max_levels, max_coarse, dtype)
-        refuse_unfit(matrix)
+        matrix = refuse_unfit(matrix)
         self._choose_scales(matrix, how, may_differ=True)
         self._build(matrix, origin, Splitting(self.theta), how)

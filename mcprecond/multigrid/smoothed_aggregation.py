@@ -133,7 +133,7 @@ class SmoothedAggregation(BuiltMultigrid):
         if matrix.shape[0] % self.block_size:
             raise ValueError(f"block_size {block_size} does not divide the {matrix.shape[0]} unknowns of A")
         self._B = None if B is None else near_null_space(B, matrix, self.block_size)
-        refuse_unfit(matrix)
+        matrix = refuse_unfit(matrix)
         self._choose_scales(matrix, how, may_differ=B is None and self.block_size == 1)
         by_aggregates = Aggregation(self._candidates(matrix), self.block_size, strength, self.theta)
         self._build(matrix, origin, by_aggregates, how)

@@ -10,14 +10,18 @@ __device__ __forceinline__ T entry(long long i, int j, const OFFSET* indptr, con
     return place < end && indices[place] == j ? values[place] : T();
 }
 
-__device__ __forceinline__ bool is_strong(long long i, int j, OFFSET k, const OFFSET* indptr, const int* indices,
-                                          const VALUE* values, const REAL* strengths, const double* sizes,
-                                          double theta) {
-    if (i == j) return true;
-    double size = strengths[k], limit = theta * (sizes[i] * sizes[j]);
-    if (0 <= size && size < limit && limit <= (1 + NEAR_LIMIT) * fabs(values[k]))
-        size = max(size, (double)entry(j, (int)i, indptr, indices, strengths));
-    return size > 0 && size >= limit;
+// The strength of the entry at place k of row i, before positive entries are spread.
+__device__ __forceinline__ double strength_of(long long i, OFFSET k, const int* indices, const VALUE* values,
+                                              bool is_signed) {
+    bool is_weak = indices[k] == i || (is_signed && real_part(values[k]) > 0);
+    return is_weak ? NEVER : (double)fabs(values[k]);
+}
+
+// Whether the entry at place k of row i is positive, and large enough to be spread.
+__device__ __forceinline__ bool is_spread(long long i, OFFSET k, const int* indices, const VALUE* values,
+                                          const double* sizes, double theta) {
+    double a = real_part(values[k]);
+    return indices[k] != i && a > 0 && a >= LEAST_POSITIVE * (theta * (sizes[i] * sizes[indices[k]]));
 }
 
 // Spread the positive entry at place e of row i over the common neighbors of i and of the entry's column. The threads of
@@ -39,41 +43,53 @@ __device__ __forceinline__ void spread_positive(long long i, OFFSET e, const OFF
 }
 
 extern "C" __global__ void find_strengths(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                          const double* sizes, double theta, long long is_signed, long long spreads,
-                                          REAL* strengths) {
+                                          const double* sizes, double theta, long long is_signed, REAL* strengths) {
     long long i = thread_id() / LANES;
     if (i >= n) return;
-    for (OFFSET k = indptr[i] + team_lane(); k < indptr[i + 1]; k += LANES) {
-        bool is_never = indices[k] == i || (is_signed && real_part(values[k]) > 0);
-        strengths[k] = is_never ? REAL(NEVER) : (REAL)fabs(values[k]);
-    }
-    for (OFFSET first = indptr[i]; spreads && first < indptr[i + 1]; first += LANES) {
+    for (OFFSET k = indptr[i] + team_lane(); k < indptr[i + 1]; k += LANES)
+        strengths[k] = (REAL)strength_of(i, k, indices, values, is_signed);
+    for (OFFSET first = indptr[i]; first < indptr[i + 1]; first += LANES) {
         OFFSET k = first + team_lane();
-        double a = k < indptr[i + 1] && indices[k] != i ? (double)real_part(values[k]) : 0;
-        bool is_spread = a > 0 && a >= LEAST_POSITIVE * (theta * (sizes[i] * sizes[indices[k]]));
-        uint32 left = __ballot_sync(team_mask(), is_spread) & team_mask();
+        bool spreads = k < indptr[i + 1] && is_spread(i, k, indices, values, sizes, theta);
+        uint32 left = __ballot_sync(team_mask(), spreads) & team_mask();
         for (; left; left &= left - 1)
             spread_positive(i, first + (__ffs(left) - 1) % LANES, indptr, indices, values, strengths);
     }
 }
 
-// Write the columns of the strong entries of row i to `found`, from indptr[i] on, and their number to counts[i + 1].
+// Write the columns of the strong entries of row i to `found`, from indptr[i] on, and their number to counts[i + 1], and
+// without the diagonal entry to degrees[i].
 extern "C" __global__ void find_strong(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                       const REAL* strengths, const double* sizes, double theta, OFFSET* counts,
-                                       int* found) {
+                                       const double* sizes, double theta, long long is_signed, long long spreads,
+                                       long long is_known, const REAL* strengths, OFFSET* counts, int* degrees,
+                                       int* found, int* any_spread) {
     long long i = thread_id() / LANES;
     if (i >= n) return;
     OFFSET begin = indptr[i], end = indptr[i + 1], place = begin;
+    if (spreads && *any_spread) return;  // an outdated 0 from L1 costs some work
     for (OFFSET first = begin; first < end; first += LANES) {
         OFFSET k = first + team_lane();
-        bool strong = k < end && is_strong(i, indices[k], k, indptr, indices, values, strengths, sizes, theta);
-        uint32 all = __ballot_sync(team_mask(), strong) & team_mask();
-        if (strong) found[place + __popc(all & (1u << lane_id()) - 1)] = indices[k];
+        bool is_strong = false;
+        int j = k < end ? indices[k] : 0;
+        if (k < end) {
+            double size = is_known ? (double)strengths[k] : strength_of(i, k, indices, values, is_signed);
+            double limit = theta * (sizes[i] * sizes[j]);
+            if (0 <= size && size < limit && limit <= (1 + NEAR_LIMIT) * fabs(values[k])) {
+                OFFSET last = indptr[j + 1], across = lower_bound(indices, indptr[j], last, (int)i);
+                if (across < last && indices[across] == i)
+                    size = max(size, is_known ? (double)strengths[across]
+                                              : strength_of(j, across, indices, values, is_signed));
+            }
+            is_strong = i == j || (size > 0 && size >= limit);
+            if (spreads && is_spread(i, k, indices, values, sizes, theta)) *any_spread = 1;
+        }
+        uint32 all = __ballot_sync(team_mask(), is_strong) & team_mask();
+        if (is_strong) found[place + __popc(all & (1u << lane_id()) - 1)] = j;
         place += __popc(all);
     }
     if (team_lane() > 0) return;
     if (i == 0) counts[0] = 0;
-    counts[i + 1] = place - begin;
+    counts[i + 1] = place - begin, degrees[i] = (int)(place - begin) - 1;
 }
 
 extern "C" __global__ void find_norms(long long n_nodes, long long b, const OFFSET* indptr, const int* indices,
@@ -93,8 +109,8 @@ extern "C" __global__ void find_norms(long long n_nodes, long long b, const OFFS
 }
 
 extern "C" __global__ void find_unsymmetric(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                            const double* sizes, double tolerance, long long is_symmetric,
-                                            long long* first) {
+                                            const VALUE* diagonal, double tolerance, long long entries,
+                                            long long is_symmetric, long long* report) {
     long long i = thread_id() / LANES;
     if (i >= n) return;
     for (OFFSET k = indptr[i] + team_lane(); k < indptr[i + 1]; k += LANES) {
@@ -102,9 +118,11 @@ extern "C" __global__ void find_unsymmetric(long long n, const OFFSET* indptr, c
         if (is_symmetric && j < i) continue;  // (j, i) is compared with (i, j)
         OFFSET across = indptr[j + 1] - 1 - (k - indptr[i]);  // its place if row j mirrors row i, as on a grid
         bool is_there = across >= indptr[j] && indices[across] == i;
-        VALUE other = is_there ? values[across] : entry(j, (int)i, indptr, indices, values);
-        if (fabs(values[k] - conjugate(other)) > tolerance * sizes[i] * sizes[j]) {
-            atomicMin(first, (long long)k);
+        VALUE rest = values[k] - conjugate(is_there ? values[across] : entry(j, (int)i, indptr, indices, values));
+        if (fabs(rest) == 0) continue;
+        report[1] = 1;
+        if (fabs(rest) > tolerance * sqrt((double)fabs(diagonal[i])) * sqrt((double)fabs(diagonal[j]))) {
+            atomicMax(&report[0], entries - k);
             return;
         }
     }

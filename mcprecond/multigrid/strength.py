@@ -10,7 +10,7 @@ import numpy as np
 
 from mcprecond.backends import KernelSet, compile_inlined, compile_row
 from mcprecond.backends.sorting import lower_bound
-from mcprecond.backends.team.atomics import atomic_min
+from mcprecond.backends.team.atomics import atomic_max
 from mcprecond.coloring.graph import Graph
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.linalg.diagonal import sizes_of
@@ -87,23 +87,28 @@ def symmetric_strength(
     backend, n = nodes.backend, nodes.shape[0]
     xp, offset = backend.xp, nodes.indptr.dtype
     norms = matrix if nodes is matrix else norms_of_blocks(matrix, nodes)
-    run, counts = kernels_for(norms), xp.empty(n + 1, offset)
+    run, entries = kernels_for(norms), norms.indices.size
     sizes = sizes_of(norms, per_neighbor=theta is None)
     # Entries at the limit are strong, however they are rounded.
     least = (SHARE_OF_AVERAGE if theta is None else theta) * (1 - 8 * float(np.finfo(matrix.dtype).eps))
-    strengths = xp.empty(norms.indices.size, norms.data.real.dtype)
     is_signed = theta is None and nodes is matrix
-    values = norms.indptr, norms.indices, norms.data
-    run.find_strengths(n, *values, sizes, least, int(is_signed), int(is_signed and spreads), strengths)
-    found = xp.empty(norms.indices.size, np.int32)
-    run.find_strong(n, *values, strengths, sizes, least, counts, found)
+    arrays = norms.indptr, norms.indices, norms.data, sizes, least, int(is_signed)
+    counts, degrees, found = xp.empty(n + 1, offset), xp.empty(n, np.int32), xp.empty(entries, np.int32)
+    any_spread, strengths = xp.zeros(1, np.int32), xp.empty(0, norms.data.real.dtype)
+    results = counts, degrees, found, any_spread
+    run.find_strong(n, *arrays, int(is_signed and spreads), 0, strengths, *results)
+    if is_signed and spreads and int(any_spread[0]):
+        strengths = xp.empty(entries, strengths.dtype)
+        run.find_strengths(n, *arrays, strengths)
+        run.find_strong(n, *arrays, 0, 1, strengths, *results)
     indptr, indices = gather_rows(norms.indptr, counts, found, backend)
-    if len(indices) == norms.indices.size:
+    if len(indices) == entries:
         return Connections(Graph.of(nodes), nodes.indptr, nodes.indices)
-    pattern = canonical_csr(xp.empty(len(indices), np.float32), indices, indptr, nodes.shape, backend)
-    if matrix.is_ours and nodes.is_symmetric:
-        pattern = AdmittedMatrix.computed(pattern, backend, nodes.max_degree + 1, is_symmetric=True)
-    return Connections(Graph.of(pattern), indptr, indices)
+    if matrix.is_hermitian or (matrix.is_ours and nodes.is_symmetric):
+        graph = Graph(indptr, indices, degrees, n, nodes.max_degree, backend)
+    else:
+        graph = Graph.of(canonical_csr(xp.empty(len(indices), np.float32), indices, indptr, nodes.shape, backend))
+    return Connections(graph, indptr, indices)
 
 
 Strength = Callable[[AdmittedMatrix, AdmittedMatrix, float | None], Connections]
@@ -128,25 +133,24 @@ def kernels_for(matrix: AdmittedMatrix) -> Any:
     return matrix.backend.kernels(KERNELS, OFFSET=matrix.indptr.dtype, VALUE=matrix.dtype, LANES=lanes)
 
 
-def refuse_unsymmetric(matrix: AdmittedMatrix) -> None:
+def refuse_unsymmetric(matrix: AdmittedMatrix) -> bool:
     """Raise ValueError, naming an entry, if a canonical A with a positive diagonal is not Hermitian up to rounding, as
-    `is_hermitian` has it.
+    `is_hermitian` has it. Return whether it is exactly Hermitian.
     """
-    xp, entries = matrix.backend.xp, matrix.indices.size
-    if not entries:
-        return
-    first = xp.full(1, entries, np.int64)
-    sizes = sizes_of(matrix)
+    report, entries = matrix.backend.xp.zeros(2, np.int64), matrix.indices.size
     tolerance = float(np.sqrt(np.finfo(matrix.dtype).eps))
-    arrays = matrix.indptr, matrix.indices, matrix.data, sizes
-    kernels_for(matrix).find_unsymmetric(matrix.shape[0], *arrays, tolerance, int(matrix.is_symmetric), first)
-    k = int(first[0])
-    if k < entries:
+    arrays = matrix.indptr, matrix.indices, matrix.data, matrix.diagonal()
+    run = kernels_for(matrix)
+    run.find_unsymmetric(matrix.shape[0], *arrays, tolerance, entries, int(matrix.is_symmetric), report)
+    behind, any_rounded = (int(number) for number in matrix.backend.to_host(report))
+    if behind:
+        k = entries - behind
         row, column = place_of(matrix.csr, k, matrix.backend)
         raise ValueError(
             f"A is not symmetric (or Hermitian): it holds {matrix.data[k].item()} in row {row}, column {column}, and "
             "something else across; multigrid needs a symmetric A; use ILU0 with gmres or bicgstab"
         )
+    return not any_rounded
 
 
 @compile_inlined
@@ -164,12 +168,18 @@ def is_spread(i, k, indptr, indices, values, sizes, theta):
 
 
 @compile_inlined
+def strength_of(i, k, indices, values, signed):
+    """The strength of the entry at place k of row i, before positive entries are spread."""
+    is_weak = i == indices[k] or (signed and values[k].real > 0)
+    return np.float64(NEVER) if is_weak else np.float64(abs(values[k]))
+
+
+@compile_inlined
 def take_magnitudes(i, indptr, indices, values, sizes, theta, signed, strengths):
     """The strengths of a row before positive entries are spread. Returns whether any of them is."""
     spreads = False
     for k in range(indptr[i], indptr[i + 1]):
-        is_weak = i == indices[k] or (signed and values[k].real > 0)
-        strengths[k] = NEVER if is_weak else abs(values[k])
+        strengths[k] = strength_of(i, k, indices, values, signed)
         spreads |= is_spread(i, k, indptr, indices, values, sizes, theta)
     return spreads
 
@@ -207,38 +217,71 @@ def spread_row(i, indptr, indices, values, sizes, theta, places, common, shares,
 
 
 @KERNELS.in_parts(PARTS, "indptr")
-def find_strengths(first_part, end_part, n, indptr, indices, values, sizes, theta, signed, spreads, strengths):
-    """Find the strength of each entry, which is compared with the limit."""
+def find_strengths(first_part, end_part, n, indptr, indices, values, sizes, theta, signed, strengths):
+    """Find the strength of each entry after positive entries are spread."""
     begin, end, any_positive, longest_row = first_part * n // PARTS, end_part * n // PARTS, False, 0
     for i in range(begin, end):
         any_positive |= take_magnitudes(i, indptr, indices, values, sizes, theta, signed, strengths)
         longest_row = max(longest_row, indptr[i + 1] - indptr[i])
-    if spreads and any_positive:
+    if any_positive:
         places = np.full(n, -1, np.int64)
         common, shares = np.empty(longest_row + 1, np.int64), np.empty(longest_row + 1)
         for i in range(begin, end):
             spread_row(i, indptr, indices, values, sizes, theta, places, common, shares, strengths)
 
 
-@KERNELS.per_item
-def find_strong(first, end, indptr, indices, values, strengths, sizes, theta, counts, found):
-    """Write the columns of the strong entries of row i to `found`, from ``indptr[i]`` on, and their number to
-    ``counts[i + 1]``.
+@compile_inlined
+def strength_across(i, j, indptr, indices, values, signed, is_known, strengths):
+    """The strength of a_ji, or 0 if it is not stored."""
+    place = lower_bound(indices, indptr[j], indptr[j + np.uint32(1)], i)
+    if place == indptr[j + np.uint32(1)] or indices[place] != i:
+        return 0.0
+    return np.float64(strengths[place]) if is_known else strength_of(j, place, indices, values, signed)
 
-    The diagonal entry counts as strong. The larger strength of a_ij and a_ji decides for both.
+
+@KERNELS.per_item
+def find_strong(
+    first,
+    end,
+    indptr,
+    indices,
+    values,
+    sizes,
+    theta,
+    signed,
+    spreads,
+    is_known,
+    strengths,
+    counts,
+    degrees,
+    found,
+    any_spread,
+):
+    """Write the columns of the strong entries of row i to `found`, from ``indptr[i]`` on, and their number to
+    ``counts[i + 1]``, and without the diagonal entry to ``degrees[i]``.
+
+    The diagonal entry counts as strong. The larger strength of a_ij and a_ji decides for both. Unless strengths are
+    known they are magnitudes. If positive entries are spread and there is one, `any_spread` says so, and nothing else
+    is of use.
     """
     for i in range(first, end):
+        if any_spread[0] and spreads:
+            break
         if i == 0:
             counts[0] = 0
         place = np.uint64(indptr[i])
         for k in range(indptr[i], indptr[i + 1]):
             j = np.uint32(indices[k])
-            size, limit = np.float64(strengths[k]), theta * (sizes[i] * sizes[j])
+            size = np.float64(strengths[k]) if is_known else strength_of(i, k, indices, values, signed)
+            limit = theta * (sizes[i] * sizes[j])
             if 0 <= size < limit <= (1 + NEAR_LIMIT) * abs(values[k]):
-                size = max(size, np.float64(entry(j, i, indptr, indices, strengths)))
+                size = max(size, strength_across(i, j, indptr, indices, values, signed, is_known, strengths))
+            if spreads and is_spread(i, k, indptr, indices, values, sizes, theta):
+                any_spread[0] = 1
             found[place] = j
             place += np.uint64(i == j or (size > 0 and size >= limit))
         counts[i + 1] = place - indptr[i]
+        degrees[i] = counts[i + 1] - 1
 
 
 @KERNELS.per_item
@@ -256,26 +299,30 @@ def find_norms(first, end, b, indptr, indices, values, node_indptr, node_indices
 
 
 @KERNELS.per_item
-def find_unsymmetric(begin, end, indptr, indices, values, sizes, tolerance, is_symmetric, first):
-    """The first entry that is not the conjugate of that across; `first` holds the number of entries before.
+def find_unsymmetric(begin, end, indptr, indices, values, diagonal, tolerance, entries, is_symmetric, report):
+    """Find the first entry that is not the conjugate of that across, up to a tolerance, and report how many entries
+    there are from it on. Also report a 1 if any entry is not exactly the conjugate.
 
     Where the pattern is symmetric, the entries on one side of the diagonal are compared with those across, and not once
     more from the other side.
     """
-    least = first[0]
+    most, any_rounded = 0, False
     for i in range(begin, end):
-        found = len(indices)
         for k in range(indptr[i], indptr[i + 1]):
             j = np.uint32(indices[k])
             if is_symmetric and j < i:
                 continue
             across = indptr[j + np.uint32(1)] - 1 - (k - indptr[i])  # its place if row j mirrors row i, as on a grid
             if across >= indptr[j] and indices[across] == i:
-                other = values[across]
+                other = np.conj(values[across])
             else:
-                other = entry(j, i, indptr, indices, values)
-            if abs(values[k] - np.conj(other)) > tolerance * sizes[i] * sizes[j]:
-                found = k
-                break
-        least = min(least, np.int64(found))
-    atomic_min(first, 0, least)
+                other = np.conj(entry(j, i, indptr, indices, values))
+            if values[k] != other:
+                any_rounded = True
+                size = np.sqrt(np.float64(abs(diagonal[i])))
+                if abs(values[k] - other) > tolerance * size * np.sqrt(np.float64(abs(diagonal[j]))):
+                    most = max(most, entries - k)
+                    break
+    atomic_max(report, 0, np.int64(most))
+    if any_rounded:
+        report[1] = 1
