@@ -106,10 +106,12 @@ class AdmittedMatrix:
             Whether the pattern is known to be symmetric.
         """
         xp, n = backend.xp, csr.shape[0]
-        degrees, longest, offset = xp.empty(n, np.int32), xp.zeros(1, np.int64), offset_type(csr.indices.size)
+        degrees, offset = xp.empty(n, np.int32), offset_type(csr.indices.size)
         run = backend.kernels(KERNELS, OFFSET=offset, VALUE=np.float64, LANES=1)
-        run.find_degrees(n, xp.asarray(csr.indptr, dtype=offset), degrees, longest)
-        max_degree = max((int(longest[0]) if longest_row is None else longest_row) - 1, 0)
+        run.find_degrees(n, xp.asarray(csr.indptr, dtype=offset), degrees)
+        if longest_row is None:
+            longest_row = int(degrees.max()) + 1 if n else 0
+        max_degree = max(longest_row - 1, 0)
         return cls(csr, backend, degrees, max_degree, is_canonical=True, is_symmetric=is_symmetric, is_ours=True)
 
     @property
@@ -557,21 +559,11 @@ def check_numbers(first, end, values, report):
     return not_finite
 
 
-@KERNELS.strided
-def find_degrees(n, indptr, degrees, longest):
-    """The degrees of rows that have their diagonal entries, and the length of the longest row."""
-    subtract_diagonal(0, n, indptr, degrees, longest)
-
-
-@compile_loop
-def subtract_diagonal(first, end, indptr, degrees, longest):
-    """The rows of `find_degrees`."""
-    most = 0
+@KERNELS.per_item(grain=NUMBERS)
+def find_degrees(first, end, indptr, degrees):
+    """The degrees of rows that have their diagonal entries."""
     for v in range(first, end):
-        length = np.int64(indptr[v + 1]) - np.int64(indptr[v])
-        degrees[v] = length - 1
-        most = max(most, length)
-    atomic_max(longest, 0, np.int64(most))
+        degrees[v] = indptr[v + 1] - indptr[v] - 1
 
 
 @KERNELS.strided

@@ -113,7 +113,8 @@ class Csr(Operator):
         """See `Operator`: the sums of the pieces of long rows, of one column after another."""
         if columns > 1:
             self._columns_run()  # nothing may be compiled while kernels are captured
-        return self._backend.xp.zeros(columns * self._long_rows.work_size, np.float64)
+        xp, size = self._backend.xp, columns * self._long_rows.work_size
+        return xp.zeros(size, np.float64) if size else xp.empty(0, np.float64)  # CuPy fills even an empty array
 
     def arrays(self, state: Any) -> tuple[Any, ...]:
         """As kernels take them, in CUDA as a `Matrix`. Views that were kept would come out of a pickle as copies."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import Backend, KernelSet
+from mcprecond.backends import KernelSet, compile_inlined
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix
 
@@ -41,36 +41,45 @@ class FilteredMatrix:
         """Take another candidate."""
         self._B = B.reshape(-1)
 
-    def values(self, matrix: AdmittedMatrix) -> Any:
-        """Return its values for those of A."""
+    def values(self, matrix: AdmittedMatrix) -> tuple[Any, Any]:
+        """Return its values for those of A, and its inverse row sums."""
         if len(self.indices) == matrix.indices.size:
-            return matrix.data
-        values = matrix.backend.xp.zeros(len(self.indices), matrix.dtype)
-        run = kernels_for(matrix.indptr, matrix.dtype, matrix.indices.size, matrix.backend)
-        arrays = matrix.indptr, matrix.indices, matrix.data, self._B, self.indptr, self.indices, values
-        run.filter_rows(matrix.shape[0], *arrays)
-        return values
+            return matrix.data, inverse_row_sums(matrix)
+        xp, n = matrix.backend.xp, matrix.shape[0]
+        values, sums = xp.empty(len(self.indices), matrix.dtype), xp.empty(n, matrix.dtype)
+        arrays = matrix.indptr, matrix.indices, matrix.data, self._B, self.indptr, self.indices, values, sums
+        kernels_for(matrix).filter_rows(n, *arrays)
+        return values, sums
 
 
-def inverse_row_sums(indptr: Any, values: Any, backend: Backend) -> Any:
+def inverse_row_sums(matrix: AdmittedMatrix) -> Any:
     """Return ``1 / sum_j |a_ij|`` for each row, 0 for a row of zeros.
 
     With these on the diagonal of D no eigenvalue of ``D A`` is above 1 in magnitude, whatever A.
     """
-    sums = backend.xp.empty(len(indptr) - 1, values.dtype)
-    kernels_for(indptr, values.dtype, len(values), backend).invert_row_sums(len(sums), indptr, values, sums)
+    sums = matrix.backend.xp.empty(matrix.shape[0], matrix.dtype)
+    kernels_for(matrix).invert_row_sums(len(sums), matrix.indptr, matrix.data, sums)
     return sums
 
 
-def kernels_for(indptr: Any, dtype: Any, entries: int, backend: Backend) -> Any:
-    """The kernels for rows of this length on average."""
-    lanes = lanes_for(2 * entries / max(len(indptr) - 1, 1))
-    return backend.kernels(KERNELS, OFFSET=indptr.dtype, VALUE=dtype, LANES=lanes)
+def kernels_for(matrix: AdmittedMatrix) -> Any:
+    """The kernels for the rows of a matrix."""
+    lanes = lanes_for(2 * matrix.indices.size / max(matrix.shape[0], 1))
+    return matrix.backend.kernels(KERNELS, OFFSET=matrix.indptr.dtype, VALUE=matrix.dtype, LANES=lanes)
+
+
+@compile_inlined
+def inverse_sum(begin, end, values):
+    """1 over the sum of some magnitudes, or 0."""
+    total = 0.0
+    for k in range(begin, end):
+        total += abs(values[k])
+    return 1 / total if total > 0 else 0.0
 
 
 @KERNELS.per_item
-def filter_rows(first, end, indptr, indices, values, B, strong_indptr, strong_indices, strong):
-    """Copy the strong entries, and add the weak ones to the diagonal."""
+def filter_rows(first, end, indptr, indices, values, B, strong_indptr, strong_indices, strong, sums):
+    """Copy the strong entries, add the weak ones to the diagonal, and invert the row sums of magnitudes."""
     for i in range(first, end):
         place, stop, lump, diagonal = strong_indptr[i], strong_indptr[i + 1], B.dtype.type(0), strong_indptr[i]
         for k in range(indptr[i], indptr[i + 1]):
@@ -83,13 +92,11 @@ def filter_rows(first, end, indptr, indices, values, B, strong_indptr, strong_in
             elif B[i] != 0:
                 lump += values[k] * (B[j] / B[i])
         strong[diagonal] += lump
+        sums[i] = inverse_sum(strong_indptr[i], stop, strong)
 
 
 @KERNELS.per_item
 def invert_row_sums(first, end, indptr, values, sums):
     """1 / sum |a_ij|."""
     for i in range(first, end):
-        total = 0.0
-        for k in range(indptr[i], indptr[i + 1]):
-            total += abs(values[k])
-        sums[i] = 1 / total if total > 0 else 0.0
+        sums[i] = inverse_sum(indptr[i], indptr[i + 1], values)

@@ -171,9 +171,9 @@ class SmoothedInterpolation(Interpolation):
     def update(self, A: AdmittedMatrix) -> None:
         backend, n, b, k = A.backend, A.shape[0], self.b, self.k
         if self.smooths:
-            values = self.filtered.values(A)
+            known = A.spectral_radius is not None  # then the filtered matrix is A
+            values, dinv = (A.data, jacobi_weights(A)) if known else self.filtered.values(A)
             smoothing = self.filtered.indptr, self.filtered.indices, values
-            dinv = jacobi_weights(A, self.filtered.indptr, values)
         else:
             smoothing = backend.xp.zeros_like(A.indptr), A.indices[:0], A.data[:0]
             dinv = backend.xp.zeros(n, A.dtype)

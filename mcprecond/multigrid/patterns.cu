@@ -60,13 +60,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     }
 }
 
-extern "C" __global__ void list_blocks(long long n, long long rows, long long columns, const long long* indptr,
+extern "C" __global__ void list_blocks(long long offsets, long long rows, long long columns, const long long* indptr,
                                        const int* blocks, OFFSET* result_indptr, int* result) {
     long long i = thread_id();
-    if (i >= n) return;
-    long long v = i / rows, first = indptr[v], length = indptr[v + 1] - first;
+    if (i >= offsets) return;
+    long long v = i / rows, first = indptr[v], length = i + 1 < offsets ? indptr[v + 1] - first : 0;
     long long begin = (first * rows + (i - v * rows) * length) * columns;
-    result_indptr[i + 1] = (OFFSET)(begin + length * columns);
+    result_indptr[i] = (OFFSET)begin;
     for (long long t = 0; t < length; ++t)
         for (long long c = 0; c < columns; ++c)
             result[begin + t * columns + c] = (int)(blocks[first + t] * columns + c);

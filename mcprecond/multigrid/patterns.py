@@ -104,9 +104,9 @@ def matrix_of_blocks(
     if rows == columns == 1:
         indptr, indices = offsets.astype(offset), blocks
     else:
-        indptr, indices = xp.zeros(nodes * rows + 1, offset), xp.empty(entries, np.int32)
+        indptr, indices = xp.empty(nodes * rows + 1, offset), xp.empty(entries, np.int32)
         run = backend.kernels(KERNELS, OFFSET=offset, LANES=1)
-        run.list_blocks(nodes * rows, rows, columns, *pattern, indptr, indices)
+        run.list_blocks(len(indptr), rows, columns, *pattern, indptr, indices)
     values = xp.empty(entries, dtype) if values is None else values
     return canonical_csr(values, indices, indptr, (nodes * rows, width * columns), backend)
 
@@ -181,12 +181,12 @@ def find_longest_lists(first, end, indptr, members, list_indptr, lengths):
 
 @KERNELS.per_item
 def list_blocks(first, end, rows, columns, indptr, blocks, result_indptr, result):
-    """Row offsets and columns of a matrix of blocks."""
+    """Row offsets and columns of a matrix of blocks. Behind the last row there is an empty one."""
     for i in range(first, end):
         v = i // rows
-        before, length = indptr[v], indptr[v + 1] - indptr[v]
+        before, length = indptr[v], indptr[min(v + 1, len(indptr) - 1)] - indptr[v]
         begin = (before * rows + (i - v * rows) * length) * columns
-        result_indptr[i + 1] = begin + length * columns
+        result_indptr[i] = begin
         for t in range(length):
             for c in range(columns):
                 result[begin + t * columns + c] = blocks[before + t] * columns + c

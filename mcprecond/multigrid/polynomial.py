@@ -43,7 +43,7 @@ class Polynomial(Smoother):
         self._run = matrix.backend.kernels(KERNELS, **self.A.macros, **self.A.own_macros)
 
     def _weights(self, matrix: AdmittedMatrix) -> Any:
-        return jacobi_weights(matrix, matrix.indptr, matrix.data).astype(self.dtype, copy=False)
+        return jacobi_weights(matrix).astype(self.dtype, copy=False)
 
     def update(self, matrix: AdmittedMatrix) -> None:
         self.A.replace(matrix.csr)

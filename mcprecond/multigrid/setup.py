@@ -12,6 +12,8 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+
 from mcprecond.backends import Backend
 from mcprecond.linalg.dense import Dense
 from mcprecond.matrix import AdmittedMatrix
@@ -23,6 +25,7 @@ from mcprecond.multigrid.hierarchy import MOST_DENSE, Level, naming_level
 from mcprecond.multigrid.interpolation import Interpolation, SmoothedInterpolation
 from mcprecond.multigrid.lonely import join_lonely
 from mcprecond.multigrid.named_smoothers import is_polynomial, new_smoother
+from mcprecond.multigrid.patterns import matrix_of_blocks
 from mcprecond.multigrid.spectrum import with_largest_eigenvalue
 from mcprecond.multigrid.splitting import classical_strength, split
 from mcprecond.multigrid.stiff_rows import FINEST_HOPS, HOPS, points_near
@@ -148,13 +151,14 @@ class Aggregation:
     strength: StrengthName
     theta: float | None
     budget: Budget = field(default_factory=Budget)
+    _product: Galerkin | None = None
 
     def __call__(self, level: Level, A: AdmittedMatrix, number: int) -> None:
         if self.block_size == self.B.shape[1] == 1 and (points := eliminate(level, A)) is not None:
             self.budget.add(A, level.interpolation)
             self.B = self.B[points]
             return
-        nodes, k = nodes_of(A, self.block_size), self.B.shape[1]
+        nodes, k = self._nodes_of(A), self.B.shape[1]
         theta = None if self.theta is None else self.theta * FALL**number
         for limit in (theta, 0.0):  # where strong neighbors are few, all of them count
             C = STRENGTHS[self.strength](A, nodes, limit)
@@ -175,7 +179,15 @@ class Aggregation:
             P = SmoothedInterpolation(A, nodes, C, T, self.B, smooths=False)
             product = Galerkin(A, P)
         level.C, level.T, level.interpolation, level.galerkin = C, T, P, product
-        self.B, self.block_size = T.B, k
+        self.B, self.block_size, self._product = T.B, k, product
+
+    def _nodes_of(self, A: AdmittedMatrix) -> AdmittedMatrix:
+        """As `nodes_of`; of a coarse matrix the product has the pattern."""
+        if self.block_size == 1 or self._product is None:
+            return nodes_of(A, self.block_size)
+        pattern, longest = self._product.pattern, self._product.product.longest
+        nodes = matrix_of_blocks(pattern, 1, 1, self._product.P.count, np.float32, A.backend)
+        return AdmittedMatrix.computed(nodes, A.backend, longest, is_symmetric=A.is_symmetric)
 
 
 class Splitting:

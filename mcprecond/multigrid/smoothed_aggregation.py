@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,8 +9,7 @@ import numpy as np
 
 from mcprecond.backends import backend_of
 from mcprecond.backends.arguments import integer, one_of, real
-from mcprecond.backends.inputs import first_place, numbers_of
-from mcprecond.linalg.powers import times_power
+from mcprecond.backends.inputs import numbers_of
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.built import BuiltMultigrid, admit_definite, options_for, refuse_unfit
 from mcprecond.multigrid.setup import Aggregation, update_candidates
@@ -173,18 +171,20 @@ def near_null_space(B: Any, matrix: AdmittedMatrix, block_size: int) -> Any:
             f"B must have shape ({n},) or ({n}, k) with k from 1 to {LARGEST_BLOCK}: a row for each row of A; got "
             f"shape {place.xp.asarray(B).shape}"
         )
-    if first_place(~place.xp.isfinite(array).reshape(-1), place.xp) is not None:
+    array = array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
+    parts = (array.real, array.imag) if array.dtype.kind == "c" else (array,)
+    largest = np.max([place.to_host(abs(part).max(axis=0)) for part in parts], axis=0) if n else np.ones(array.shape[1])
+    if not np.isfinite(largest).all():
         raise ValueError("B holds NaN or infinity; every value must be finite")
-    zero = (array == 0).all(axis=0)
-    if n and bool(zero.any()):
-        raise ValueError(f"column {int(zero.argmax())} of B is zero; leave it out")
-    return xp.ascontiguousarray(xp.asarray(in_units(array, place.xp)).astype(dtype))
+    if not largest.all():
+        raise ValueError(f"column {int((largest == 0).argmax())} of B is zero; leave it out")
+    return xp.ascontiguousarray(xp.asarray(times_powers(array, -np.frexp(largest)[1], place.xp)).astype(dtype))
 
 
-def in_units(B: Any, xp: Any) -> Any:
-    """The columns of B in double precision, each times a power of two that brings its largest part to about 1."""
-    B = B.astype(np.complex128 if B.dtype.kind == "c" else np.float64)
-    for j in range(B.shape[1]):
-        largest = max(float(abs(part).max()) for part in (B[:, j].real, B[:, j].imag)) if len(B) else 1.0
-        B[:, j] = times_power(B[:, j], -math.frexp(largest)[1], xp)
+def times_powers(B: Any, exponents: Any, xp: Any) -> Any:
+    """2^exponent times each column of B, in steps that a float has room for."""
+    most = np.finfo(B.dtype).maxexp - 2
+    while exponents.any():
+        steps = np.clip(exponents, -most, most)
+        B, exponents = B * xp.asarray(np.ldexp(1.0, steps)), exponents - steps
     return B

@@ -3,6 +3,28 @@
 #include "cuda/numbers.cuh"
 #include "linalg/reduce.cuh"
 
+// An entry of the vector that the method begins with, before it is scaled.
+__device__ __forceinline__ double entry_of_first(long long i, long long n) {
+    uint32 k = (uint32)(n + i) * 0x9e3779b1u;
+    k = (k ^ k >> 15) * 0x2c1b3c6du;
+    double size = 0.5 + fmod(i * GOLDEN, 1.0);
+    return k >> 17 & 1 ? size : -size;
+}
+
+extern "C" __global__ void find_square(long long threads, long long n, double* square, double* partials,
+                                       uint32* arrivals) {
+    double sum = 0;
+    for (long long i = thread_id(); i < n; i += thread_count()) sum += entry_of_first(i, n) * entry_of_first(i, n);
+    sum_over_grid<1>({sum}, partials, arrivals, [=](const double* totals) { *square = totals[0]; });
+}
+
+extern "C" __global__ void find_first(long long n, const double* square, const VALUE* dinv, VALUE* q, VALUE* before) {
+    long long i = thread_id();
+    if (i >= n) return;
+    q[i] = VALUE((REAL)(entry_of_first(i, n) / sqrt(*square) * sqrt(real_part(dinv[i]))));
+    before[i] = VALUE();
+}
+
 extern "C" __global__ void find_coefficients(long long threads, long long n, long long step, double least,
                                              const VALUE* z, const VALUE* dinv, const VALUE* q, double* alphas,
                                              double* betas, double* partials, uint32* arrivals) {

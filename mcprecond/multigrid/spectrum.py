@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import NUMBERS, KernelSet, compile_loop
+from mcprecond.backends import NUMBERS, KernelSet, compile_inlined, compile_loop
 from mcprecond.backends.cuda_source import BLOCK
 from mcprecond.linalg.csr import product_with
-from mcprecond.linalg.sums import BLOCKS, norm
-from mcprecond.linalg.vectors import signs
+from mcprecond.linalg.sums import BLOCKS
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.filtered import inverse_row_sums
 from mcprecond.solvers.iteration import inner
@@ -34,6 +33,7 @@ STEPS, SAFETY = 10, 1.1
 #: A residual counts as zero if its square is below this many units of rounding.
 ROUNDING = 100
 GOLDEN = (5**0.5 - 1) / 2
+CUDA_CONSTANTS = {"GOLDEN": GOLDEN}
 
 
 def with_largest_eigenvalue(A: AdmittedMatrix, block_size: int) -> AdmittedMatrix:
@@ -43,12 +43,12 @@ def with_largest_eigenvalue(A: AdmittedMatrix, block_size: int) -> AdmittedMatri
     return A.with_spectral_radius(SAFETY * largest_ritz_value(A))
 
 
-def jacobi_weights(A: AdmittedMatrix, indptr: Any, values: Any) -> Any:
+def jacobi_weights(A: AdmittedMatrix) -> Any:
     """Return the weights of a Jacobi step for the rows of a matrix: D^-1 over the largest eigenvalue of D^-1 A where
-    that is known, and otherwise the inverse sums of the magnitudes of the rows with these offsets and values.
+    that is known, and otherwise the inverse sums of the magnitudes of the rows.
     """
     if A.spectral_radius is None:
-        return inverse_row_sums(indptr, values, A.backend)
+        return inverse_row_sums(A)
     return A.dtype.type(1 / A.spectral_radius) / A.diagonal()
 
 
@@ -85,22 +85,57 @@ def take_lanczos_steps(A: AdmittedMatrix, steps: int) -> tuple[Any, Any]:
     backend, xp, n = A.backend, A.backend.xp, A.shape[0]
     dinv = 1 / A.diagonal()
     product, run = product_with(A), backend.kernels(KERNELS, VALUE=A.dtype)
-    state, z, before = product.new_state(), xp.empty_like(dinv), xp.zeros_like(dinv)
-    # Signs alone may be orthogonal to an eigenvector of few rows.
-    first = signs(n, 1, xp) * (0.5 + xp.arange(n) * GOLDEN % 1)
-    q = (first / norm(first, backend) * xp.sqrt(dinv.real)).astype(A.dtype)
+    state, (z, q, before) = product.new_state(), xp.empty((3, n), A.dtype)
     alphas, betas = coefficients = xp.zeros((2, steps + 1))
     sums = xp.empty(2 * BLOCKS), xp.zeros(1, np.uint32)
-    least = ROUNDING * float(np.finfo(A.dtype).eps)
+    threads, least = min(n, BLOCKS * BLOCK), ROUNDING * float(np.finfo(A.dtype).eps)
+    run.find_square(threads, n, alphas, *sums)
+    run.find_first(n, alphas, dinv, q, before)
     for step in range(steps):
         product.enqueue(state, q, z)
-        run.find_coefficients(min(n, BLOCKS * BLOCK), n, step, least, z, dinv, q, alphas, betas, *sums)
+        run.find_coefficients(threads, n, step, least, z, dinv, q, alphas, betas, *sums)
         run.find_next(n, step, z, dinv, q, alphas, betas, before)
         q, before = before, q
     diagonal, beside = backend.to_host(coefficients)
     ends = np.flatnonzero(beside[1:] == 0)
     count = int(ends[0]) + 1 if len(ends) else steps
     return diagonal[:count], beside[1 : count + 1]
+
+
+@compile_inlined
+def entry_of_first(i, n):
+    """An entry of the vector that the method begins with, before it is scaled: a sign without a pattern, as in `signs`,
+    times a number from 0.5 to 1.5, since signs alone may be orthogonal to an eigenvector of few rows.
+    """
+    k = np.uint32(np.uint32(n + i) * np.uint32(0x9E3779B1))
+    k = np.uint32((k ^ (k >> np.uint32(15))) * np.uint32(0x2C1B3C6D))
+    size = 0.5 + i * GOLDEN % 1
+    return size if (k >> np.uint32(17)) & np.uint32(1) else -size
+
+
+@compile_loop(grain=NUMBERS)
+def sum_of_first(first, end, n):
+    """The square of the norm of this vector."""
+    total = 0.0
+    for i in range(first, end):
+        entry = entry_of_first(i, n)
+        total += entry * entry
+    return total
+
+
+@KERNELS.strided
+def find_square(threads, n, square, partials, arrivals):
+    """The same, into the first place of `square`."""
+    square[0] = sum_of_first(0, n, n)
+
+
+@KERNELS.per_item(grain=NUMBERS)
+def find_first(first, end, square, dinv, q, before):
+    """The first vector, and zeros before it."""
+    n, length = len(q), np.sqrt(square[0])
+    for i in range(first, end):
+        q[i] = entry_of_first(i, n) / length * np.sqrt(dinv[i].real)
+        before[i] = 0
 
 
 @compile_loop(grain=NUMBERS)

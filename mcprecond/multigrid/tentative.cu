@@ -13,6 +13,7 @@ extern "C" __global__ void fit_candidates(long long n_aggregates, const long lon
     if (a >= n_aggregates) return;
     long long first = offsets[a], rows = (offsets[a + 1] - first) * b;
     R += a * k * k;
+    for (long long place = 0; place < k * k && team_lane() == 0; ++place) R[place] = VALUE();
     for (long long c = 0; c < k; ++c) {
         double before = 0, after = 0;
         FOR_ROWS(i) {

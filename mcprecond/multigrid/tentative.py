@@ -56,7 +56,7 @@ def fit_tentative(labels: Any, count: int, B: Any, block_size: int, backend: Bac
     """Return T for some aggregates and candidates B of shape (n, k)."""
     xp, k = backend.xp, B.shape[1]
     (offsets, members), _, _ = transpose_pattern((xp.arange(len(labels) + 1), labels), count, backend)
-    Q, coarse, any_vanished = xp.zeros_like(B), xp.zeros((count * k, k), B.dtype), xp.zeros(1, np.int32)
+    Q, coarse, any_vanished = xp.zeros_like(B), xp.empty((count * k, k), B.dtype), xp.zeros(1, np.int32)
     lanes = lanes_for(B.shape[0] / max(count, 1))
     if k == 1 and count * BLOCK <= MOST_BLOCKS * WARP * backend.resident_warps:
         lanes = BLOCK  # where a graph has hubs, some of a few aggregates are large
@@ -78,6 +78,8 @@ def fit_tentative(labels: Any, count: int, B: Any, block_size: int, backend: Bac
 def orthogonalize(a, offsets, members, b, k, tiny, B, Q, R, any_vanished):
     """Modified Gram-Schmidt, twice, on the rows of aggregate a."""
     first, end, own = offsets[a], offsets[a + 1], a * k * k
+    for place in range(own, own + k * k):
+        R[place] = 0
     for c in range(k):
         before = after = 0.0
         for m in range(first, end):

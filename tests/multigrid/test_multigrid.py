@@ -254,7 +254,7 @@ def test_tentative_and_galerkin(to_device, backend, block_size, n):
         # P is T after one Jacobi step with A itself: the filtered matrix is used for a single candidate only. On other
         # aggregates than that of the node it has this or nothing, and P times the candidates is the same.
         A_b = with_largest_eigenvalue(admit_matrix(level.A).canonical(), b)
-        weights = backend.to_host(jacobi_weights(A_b, A_b.indptr, A_b.data))
+        weights = backend.to_host(jacobi_weights(A_b))
         smooth = T - OMEGA * weights[:, None] * (fine @ T)
         is_own = np.kron(labels[:, None] == np.arange(level.T.count), np.ones((b, k), bool))
         np.testing.assert_allclose(P[~is_own & (P != 0)], smooth[~is_own & (P != 0)], atol=1e-10)
@@ -820,11 +820,13 @@ def test_the_filtered_matrix_moves_weak_entries_to_the_diagonal(to_device, backe
     strong = (rng.uniform(size=A.nnz) < share) | (entries.row == entries.col)
     kept = sp.csr_array((entries.data[strong], (entries.row[strong], entries.col[strong])), shape=A.shape)
     arrays = (to_device(part) for part in (kept.indptr, kept.indices, B))
-    values = backend.to_host(FilteredMatrix(admit_matrix(to_device(A)), *arrays).values(admit_matrix(to_device(A))))
+    matrix = admit_matrix(to_device(A))
+    values, weights = map(backend.to_host, FilteredMatrix(matrix, *arrays).values(matrix))
     found = sp.csr_array((values, kept.indices, kept.indptr), shape=A.shape)
     np.testing.assert_allclose(found @ B, A @ B, atol=1e-13 * abs(A).max())
     off = ~np.eye(A.shape[0], dtype=bool)
     np.testing.assert_array_equal(found.toarray()[off], kept.toarray()[off])
+    np.testing.assert_allclose(weights * np.asarray(abs(found).sum(1)).reshape(-1), 1)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -1033,7 +1035,7 @@ def test_blocks_of_main_aggregates_keep_the_candidates(to_device, backend, dtype
         M.update(to_device(C))
         level = M.levels[0]
         of_A = with_largest_eigenvalue(admit_matrix(to_device(C)).canonical(), 3)
-        weights = backend.to_host(jacobi_weights(of_A, of_A.indptr, of_A.data))
+        weights = backend.to_host(jacobi_weights(of_A))
         P, coarse = on_host(level.P, backend), backend.to_host(level.T.B)
         assert level.interpolation.moves and level.T.vanished is None
         inside = np.repeat(backend.to_host(level.T.labels) >= 0, 3)
