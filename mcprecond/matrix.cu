@@ -1,4 +1,4 @@
-// The checks of a user's matrix. Of the pattern: LANES threads per row, a block for long rows. See matrix.py.
+// The checks of a user's matrix: LANES threads per row, a block for long rows. See matrix.py.
 
 #include "cuda/hash.cuh"
 #include "cuda/memory.cuh"
@@ -9,25 +9,62 @@
 #define LONG_ROW 512     // entries from which on a row is left to the whole block
 #define MOST_LISTED 512  // of them, in a block; others are not
 
+// Raise a number to the largest one of a warp, if it is smaller.
+__device__ __forceinline__ void raise(long long number, long long* largest) {
+    for (int step = WARP / 2; step > 0; step /= 2) number = max(number, __shfl_xor_sync(FULL_WARP, number, step));
+    if (lane_id() == 0 && number > ptx::load_l2(largest)) atomicMax(largest, number);
+}
+
+// The extremes of diagonal entries, as they are reported. Magnitudes are compared as the bits of doubles, which are in
+// the same order.
+struct Pivots {
+    long long least = 0, largest = 0;
+
+    __device__ __forceinline__ void take(VALUE pivot) {
+        long long bits = real_part(pivot) > 0 ? __double_as_longlong(widened(real_part(pivot))) : 0;
+        least = max(least, INFINITY_BITS - bits), largest = max(largest, bits);
+    }
+    __device__ __forceinline__ void report_to(long long* report) const {
+        raise(least, &report[LEAST_PIVOT]), raise(largest, &report[LARGEST_PIVOT]);
+    }
+};
+
+template <bool HAS_VALUES>
 struct Check {
     int n;
     const int* indices;
-    int flaws;
-    uint64 surplus;
+    const VALUE* values;
+    VALUE* diagonal;
+    int flaws = 0;
+    uint64 surplus = 0, not_finite = 0;
+    long long largest = 0;
+    Pivots pivots = {};
+
+    __device__ __forceinline__ void take_value(VALUE value) {
+        if (isfinite(value))
+            each_part(value, [&](REAL part) { largest = max(largest, __double_as_longlong(fabs(widened(part)))); });
+        else
+            ++not_finite;
+    }
+    __device__ __forceinline__ void take_pivot(int v, VALUE pivot) { diagonal[v] = pivot, pivots.take(pivot); }
 
     // Every `step`-th entry of a row from `first` on; returns how many neighbors these are.
     __device__ __forceinline__ int row(int v, OFFSET begin, OFFSET end, OFFSET first, int step) {
         int degree = 0;
         for (OFFSET k = first; k < end; k += LOADS * step) {
             int u[LOADS], before[LOADS];
+            VALUE a[LOADS];
 #pragma unroll
             for (int j = 0; j < LOADS; ++j) {
                 OFFSET e = k + j * step;
                 u[j] = e < end ? indices[e] : v;
                 before[j] = e < end && e > begin ? indices[e - 1] : -1;
+                a[j] = HAS_VALUES && e < end ? values[e] : VALUE();
             }
 #pragma unroll
             for (int j = 0; j < LOADS; ++j) {
+                if (HAS_VALUES) take_value(a[j]);
+                if (HAS_VALUES && u[j] == v && k + j * step < end) take_pivot(v, a[j]);
                 if (u[j] < 0 || u[j] >= n) {
                     flaws |= OUT_OF_RANGE;
                     continue;
@@ -44,12 +81,13 @@ struct Check {
     }
 };
 
-extern "C" __global__ void check_pattern(long long n, long long entries, const OFFSET* indptr, const int* indices,
-                                         int* degrees, long long* report) {
+template <bool HAS_VALUES>
+__device__ void check_all(long long n, long long entries, const OFFSET* indptr, const int* indices, const VALUE* values,
+                          int* degrees, VALUE* diagonal, long long* report) {
     __shared__ int listed[MOST_LISTED], n_listed, degree_of_listed;
     if (threadIdx.x == 0) n_listed = 0;
     __syncthreads();
-    Check check{(int)n, indices, 0, 0};
+    Check<HAS_VALUES> check{(int)n, indices, values, diagonal};
     if (thread_id() == 0 && (indptr[0] != 0 || indptr[n] != entries)) check.flaws |= BROKEN_OFFSETS;
     int largest = 0, lane = lane_id() % LANES;
     OFFSET next_begin, next_end;  // of rows, prefetched one row ahead
@@ -70,7 +108,10 @@ extern "C" __global__ void check_pattern(long long n, long long entries, const O
         if (place < MOST_LISTED) listed[place] = (int)v;
         bool is_listed = __shfl_sync(FULL_WARP, place, lane_id() - lane) < MOST_LISTED;
         int degree = lane_sum<LANES>(is_listed ? 0 : check.row((int)v, begin, end, begin + lane, LANES));
-        if (v < n && lane == 0 && !is_listed) degrees[v] = degree;
+        if (v < n && lane == 0 && !is_listed) {
+            degrees[v] = degree;
+            if (HAS_VALUES && degree == end - begin) check.take_pivot((int)v, VALUE());  // it is not stored
+        }
         largest = max(largest, degree);
     }
     __syncthreads();
@@ -83,7 +124,10 @@ extern "C" __global__ void check_pattern(long long n, long long entries, const O
         if (lane_id() == 0) atomicAdd(&degree_of_listed, degree);
         __syncthreads();
         largest = max(largest, degree_of_listed);
-        if (threadIdx.x == 0) degrees[row] = degree_of_listed;
+        if (threadIdx.x == 0) {
+            degrees[row] = degree_of_listed;
+            if (HAS_VALUES && degree_of_listed == indptr[row + 1] - begin) check.take_pivot(row, VALUE());
+        }
         __syncthreads();
     }
     for (int step = WARP / 2; step > 0; step /= 2) {
@@ -94,28 +138,20 @@ extern "C" __global__ void check_pattern(long long n, long long entries, const O
         if (check.flaws) atomicOr((uint64*)&report[FLAWS], (uint64)check.flaws);
         if (largest > ptx::load_l2(&report[MAX_DEGREE])) atomicMax(&report[MAX_DEGREE], (long long)largest);
     }
-    add_block_sums<1>((uint64*)&report[SURPLUS], {check.surplus});
+    add_block_sums<2>((uint64*)&report[SURPLUS], {check.surplus, check.not_finite});
+    if (!HAS_VALUES) return;
+    raise(check.largest, &report[LARGEST]);
+    check.pivots.report_to(report);
 }
 
-// Raise a number to the largest one of a warp, if it is smaller.
-__device__ __forceinline__ void raise(long long number, long long* largest) {
-    for (int step = WARP / 2; step > 0; step /= 2) number = max(number, __shfl_xor_sync(FULL_WARP, number, step));
-    if (lane_id() == 0 && number > ptx::load_l2(largest)) atomicMax(largest, number);
+extern "C" __global__ void check_pattern(long long n, long long entries, const OFFSET* indptr, const int* indices,
+                                         int* degrees, long long* report) {
+    check_all<false>(n, entries, indptr, indices, nullptr, degrees, nullptr, report);
 }
 
-// Magnitudes are compared as the bits of doubles, which are in the same order.
-extern "C" __global__ void check_values(long long entries, const VALUE* values, long long* report) {
-    uint64 not_finite = 0;
-    long long largest = 0;
-    for (long long k = thread_id(); k < entries; k += thread_count()) {
-        VALUE value = values[k];
-        bool is_finite = isfinite(value);
-        not_finite += !is_finite;
-        if (is_finite)
-            each_part(value, [&](REAL part) { largest = max(largest, __double_as_longlong(fabs(widened(part)))); });
-    }
-    raise(largest, &report[LARGEST]);
-    add_block_sums<1>((uint64*)&report[NOT_FINITE], {not_finite});
+extern "C" __global__ void check_matrix(long long n, long long entries, const OFFSET* indptr, const int* indices,
+                                        const VALUE* values, int* degrees, VALUE* diagonal, long long* report) {
+    check_all<true>(n, entries, indptr, indices, values, degrees, diagonal, report);
 }
 
 extern "C" __global__ void find_degrees(long long n, const OFFSET* indptr, int* degrees) {
@@ -125,14 +161,11 @@ extern "C" __global__ void find_degrees(long long n, const OFFSET* indptr, int* 
 
 extern "C" __global__ void find_diagonal(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
                                          VALUE* diagonal, long long* report) {
-    long long found[2] = {0, 0};  // LEAST_PIVOT and LARGEST_PIVOT
+    Pivots pivots;
     for (long long i = thread_id(); i < n; i += thread_count()) {
         OFFSET k = lower_bound(indices, indptr[i], indptr[i + 1], i);
-        VALUE pivot = k < indptr[i + 1] && indices[k] == i ? values[k] : VALUE();
-        diagonal[i] = pivot;
-        long long bits = real_part(pivot) > 0 ? __double_as_longlong(widened(real_part(pivot))) : 0;
-        found[LEAST_PIVOT] = max(found[LEAST_PIVOT], INFINITY_BITS - bits);
-        found[LARGEST_PIVOT] = max(found[LARGEST_PIVOT], bits);
+        diagonal[i] = k < indptr[i + 1] && indices[k] == i ? values[k] : VALUE();
+        pivots.take(diagonal[i]);
     }
-    for (int k = 0; k < 2; ++k) raise(found[k], &report[k]);
+    pivots.report_to(report);
 }

@@ -2,7 +2,8 @@
 
 Every public function that takes a matrix calls `admit_matrix`, and passes on what it returns. One pass over the pattern
 checks row offsets and column indices, and finds what else depends on the pattern alone: whether rows are sorted,
-whether the pattern is symmetric, and the degrees of its graph.
+whether the pattern is symmetric, and the degrees of its graph. Where values matter, the same pass checks them and finds
+the diagonal.
 """
 
 from __future__ import annotations
@@ -16,22 +17,31 @@ from typing import Any, NoReturn
 import numpy as np
 import scipy.sparse
 
-from mcprecond.backends import NUMBERS, Backend, KernelSet, backend_of, compile_loop, compile_row, offset_type
+from mcprecond.backends import (
+    Backend,
+    KernelSet,
+    backend_of,
+    compile_inlined,
+    compile_loop,
+    compile_part,
+    compile_row,
+    offset_type,
+)
 from mcprecond.backends.arguments import FLOATS
 from mcprecond.backends.hashing import mix64
 from mcprecond.backends.sorting import lower_bound
-from mcprecond.backends.team.atomics import atomic_max, atomic_or
+from mcprecond.backends.team.atomics import atomic_add, atomic_max, atomic_or
 from mcprecond.numbering import compact_order
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
 # Flaws of a pattern, as bits: NOT_SYMMETRIC is found by hashes, the others by the kernel.
 NOT_SORTED, NOT_SYMMETRIC, OUT_OF_RANGE, BROKEN_OFFSETS = 1, 2, 4, 8
-# What the kernels report.
-FLAWS, MAX_DEGREE, SURPLUS, NOT_FINITE, LARGEST = range(REPORTED := 5)
-# What is reported of a diagonal: INFINITY_BITS minus the bits of its least entry, and the bits of its largest one, as
-# doubles. Entries that are not positive count as zero. So reports begin with zeros, and atomic maxima update them.
+# What the kernels report. Of a diagonal it is INFINITY_BITS minus the bits of its least entry, and the bits of its
+# largest one, as doubles. Entries that are not positive count as zero. So reports begin with zeros, and atomic maxima
+# update them.
 LEAST_PIVOT, LARGEST_PIVOT = range(PIVOTS := 2)
+FLAWS, MAX_DEGREE, SURPLUS, NOT_FINITE, LARGEST = range(PIVOTS, REPORTED := PIVOTS + 5)
 INFINITY_BITS = 0x7FF << 52
 CUDA_CONSTANTS = {
     "NOT_SORTED": NOT_SORTED,
@@ -254,7 +264,7 @@ def admit_matrix(A: Any, name: str = "A", *, floats: bool = False, finite: bool 
         Whether its values have to be floats of single or double precision, real or complex. Integers and booleans
         become float64.
     finite : bool
-        Whether they have to be finite floats, which takes a pass over them.
+        Whether they have to be finite floats, for which they are read.
 
     Raises
     ------
@@ -276,9 +286,11 @@ def admit_matrix(A: Any, name: str = "A", *, floats: bool = False, finite: bool 
     run = backend.kernels(
         KERNELS, OFFSET=offset, LANES=lanes_of_rows(n, entries), VALUE=csr.dtype if finite else np.float64
     )
-    run.check_pattern(n, entries, indptr, indices, degrees, report)
     if finite:
-        run.check_values(entries, csr.data, report)
+        diagonal = xp.empty(n, csr.dtype)
+        run.check_matrix(n, entries, indptr, indices, csr.data, degrees, diagonal, report)
+    else:
+        run.check_pattern(n, entries, indptr, indices, degrees, report)
     report = backend.to_host(report)
     flaws = int(report[FLAWS])
     if flaws & BROKEN_OFFSETS:
@@ -289,9 +301,11 @@ def admit_matrix(A: Any, name: str = "A", *, floats: bool = False, finite: bool 
         refuse_not_finite_entry(csr, backend, name)
     largest = float(report[LARGEST : LARGEST + 1].view(np.float64)[0]) if finite else None
     is_sorted = not flaws & NOT_SORTED
-    return AdmittedMatrix(
-        csr, backend, degrees, int(report[MAX_DEGREE]), is_sorted, is_sorted and not report[SURPLUS], largest
-    )
+    is_symmetric = is_sorted and not report[SURPLUS]
+    matrix = AdmittedMatrix(csr, backend, degrees, int(report[MAX_DEGREE]), is_sorted, is_symmetric, largest)
+    if finite and is_sorted:
+        matrix.__dict__["_pivots"] = diagonal, report[:PIVOTS]
+    return matrix
 
 
 def lanes_of_rows(n: int, entries: int) -> int:
@@ -510,21 +524,54 @@ def check_row(v, n, begin, end, indices):
     return flaws, degree, hashes
 
 
+@compile_row
+def check_values(v, begin, end, indices, values):
+    """How many values of a row are not finite, the largest magnitude among the others, and the value on the diagonal,
+    which is zero if it is not stored.
+    """
+    not_finite, largest, pivot = 0, 0.0, values.dtype.type(0)
+    for k in range(begin, end):
+        if np.isfinite(values[k]):
+            largest = max(largest, np.float64(max(abs(values[k].real), abs(values[k].imag))))
+        else:
+            not_finite += 1
+        if indices[k] == v:
+            pivot = values[k]
+    return not_finite, largest, pivot
+
+
 @KERNELS.strided
 def check_pattern(n, entries, indptr, indices, degrees, report):
     """Count the neighbors of each vertex; report flaws (bits), the largest degree, and the sum of the rows' hashes.
 
     Of a row whose offsets lie outside of the entries, none is read.
     """
+    nothing = np.empty(0, np.float64)
+    check_all(n, entries, indptr, indices, False, nothing, degrees, nothing, report)
+
+
+@KERNELS.strided
+def check_matrix(n, entries, indptr, indices, values, degrees, diagonal, report):
+    """Do the same, and copy the diagonal; report its extremes, how many values are not finite, and the largest
+    magnitude among the others, as the bits of a double.
+    """
+    check_all(n, entries, indptr, indices, True, values, degrees, diagonal, report)
+
+
+@compile_part
+def check_all(n, entries, indptr, indices, has_values, values, degrees, diagonal, report):
+    """Check the pattern, and the values if there are any."""
     if indptr[0] != 0 or indptr[n] != entries:
         report[FLAWS] = BROKEN_OFFSETS
-    report[SURPLUS] = np.int64(check_rows(0, n, n, entries, indptr, indices, degrees, report))
+    arrays = indptr, indices, has_values, values, degrees, diagonal, report
+    report[SURPLUS] = np.int64(check_rows(0, n, n, entries, *arrays))
 
 
 @compile_loop
-def check_rows(first, last, n, entries, indptr, indices, degrees, report):
-    """The rows of `check_pattern`; returns the sum of their hashes."""
-    largest, surplus = 0, np.uint64(0)
+def check_rows(first, last, n, entries, indptr, indices, has_values, values, degrees, diagonal, report):
+    """The rows of `check_all`; returns the sum of their hashes."""
+    most, surplus = 0, np.uint64(0)
+    all_lost, largest, least_pivot, largest_pivot = 0, 0.0, np.inf, 0.0
     for v in range(first, last):
         begin, end = np.int64(indptr[v]), np.int64(indptr[v + 1])
         if begin < 0 or end < begin or end > entries:
@@ -534,29 +581,32 @@ def check_rows(first, last, n, entries, indptr, indices, degrees, report):
         degrees[v] = degree
         if flaws:
             atomic_or(report, FLAWS, np.int64(flaws))
-        largest = max(largest, degree)
+        most = max(most, degree)
         surplus += hashes
-    atomic_max(report, MAX_DEGREE, np.int64(largest))
+        if has_values:
+            lost, size, diagonal[v] = check_values(np.int64(v), begin, end, indices, values)
+            pivot = positive_part(diagonal[v])
+            all_lost, largest = all_lost + lost, max(largest, size)
+            least_pivot, largest_pivot = min(least_pivot, pivot), max(largest_pivot, pivot)
+    atomic_max(report, MAX_DEGREE, np.int64(most))
+    if has_values:
+        atomic_add(report, NOT_FINITE, np.int64(all_lost))
+        atomic_max(report, LARGEST, np.float64(largest).view(np.int64))
+        report_pivots(least_pivot, largest_pivot, report)
     return surplus
 
 
-@KERNELS.strided
-def check_values(entries, values, report):
-    """Count the values that are not finite; the largest magnitude among the others, as the bits of a double."""
-    report[NOT_FINITE] = check_numbers(0, entries, values, report)
+@compile_inlined
+def positive_part(pivot):
+    """The real part of a diagonal entry; zero if it is not positive, or no number."""
+    return np.float64(pivot.real) if pivot.real > 0 else 0.0
 
 
-@compile_loop(grain=NUMBERS)
-def check_numbers(first, end, values, report):
-    """The values of `check_values`; returns how many are not finite."""
-    not_finite, largest = 0, 0.0
-    for k in range(first, end):
-        if np.isfinite(values[k]):
-            largest = max(largest, np.float64(max(abs(values[k].real), abs(values[k].imag))))
-        else:
-            not_finite += 1
-    atomic_max(report, LARGEST, np.float64(largest).view(np.int64))
-    return not_finite
+@compile_inlined
+def report_pivots(least, largest, report):
+    """Report the extremes of some diagonal entries."""
+    atomic_max(report, LEAST_PIVOT, INFINITY_BITS - np.float64(least).view(np.int64))
+    atomic_max(report, LARGEST_PIVOT, np.float64(largest).view(np.int64))
 
 
 @KERNELS.per_item(grain=NUMBERS)
@@ -581,8 +631,6 @@ def copy_pivots(first, end, indptr, indices, values, diagonal, report):
     for i in range(first, end):
         k = lower_bound(indices, indptr[i], indptr[i + 1], i)
         diagonal[i] = values[k] if k < indptr[i + 1] and indices[k] == i else diagonal.dtype.type(0)
-        pivot = np.float64(diagonal[i].real)
-        pivot = pivot if pivot > 0 else 0.0
+        pivot = positive_part(diagonal[i])
         least, largest = min(least, pivot), max(largest, pivot)
-    atomic_max(report, LEAST_PIVOT, INFINITY_BITS - np.float64(least).view(np.int64))
-    atomic_max(report, LARGEST_PIVOT, np.float64(largest).view(np.int64))
+    report_pivots(least, largest, report)

@@ -16,6 +16,7 @@ import numpy as np
 from mcprecond.backends import KernelSet, compile_inlined
 from mcprecond.backends.arguments import describe
 from mcprecond.backends.team.atomics import atomic_add
+from mcprecond.linalg.csr import lanes_for
 from mcprecond.linalg.diagonal import sizes_of
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.built import BuiltMultigrid
@@ -23,7 +24,7 @@ from mcprecond.multigrid.classical import ClassicalAMG
 from mcprecond.multigrid.hierarchy import MOST_DENSE
 from mcprecond.multigrid.smoothed_aggregation import SmoothedAggregation
 from mcprecond.multigrid.spectrum import fall_of_residual
-from mcprecond.multigrid.splitting import THETA, lanes_of
+from mcprecond.multigrid.splitting import THETA
 from mcprecond.multigrid.strength import SHARE_OF_AVERAGE
 from mcprecond.multigrid.units import SMALL_SUM
 from mcprecond.preconditioners.setup import admit
@@ -32,6 +33,8 @@ from mcprecond.typing import Device, DeviceArray, HostArray, Matrix
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
 ONE_SIDED, LONELY, STIFF_POINTS = range(FEATURES := 3)
+#: Entries of an average row for each thread that shares it: with more threads, sums over them take the most time.
+PER_LANE = 4
 #: A point counts as stiff here if its positive entries are more than this share of its diagonal entry.
 STIFF = 0.25
 CUDA_CONSTANTS = {
@@ -84,9 +87,10 @@ def features_of(A: AdmittedMatrix) -> Features:
     """Return the features of a canonical matrix with a positive diagonal."""
     xp, n = A.backend.xp, A.shape[0]
     counts = xp.zeros(FEATURES, np.int64)
-    run = A.backend.kernels(KERNELS, OFFSET=A.indptr.dtype, VALUE=A.dtype, LANES=lanes_of(A))
-    sizes = sizes_of(A, per_neighbor=True)
-    run.count_features(n, A.indptr, A.indices, A.data, sizes, SHARE_OF_AVERAGE, THETA, counts)
+    lanes = lanes_for(A.indices.size / max(n, 1), PER_LANE)
+    run = A.backend.kernels(KERNELS, OFFSET=A.indptr.dtype, VALUE=A.dtype, LANES=lanes)
+    arrays = A.indptr, A.indices, A.data, A.diagonal(), sizes_of(A, per_neighbor=True)
+    run.count_features(n, *arrays, SHARE_OF_AVERAGE, THETA, counts)
     one_sided, lonely, stiff = (int(count) for count in A.backend.to_host(counts))
     return Features(one_sided / max(A.indices.size - n, 1), lonely / max(n, 1), stiff / max(n, 1))
 
@@ -168,16 +172,14 @@ def fitting_multigrid(
 
 
 @compile_inlined
-def features_of_row(i, indptr, indices, values, sizes, share, theta):
+def features_of_row(i, indptr, indices, values, diagonal, sizes, share, theta):
     """How many entries of a row are one-sided, and whether it is lonely and stiff."""
-    most = total = positive = diagonal = 0.0
-    connects = False
+    most = total = positive = 0.0
+    connects, pivot = False, np.float64(diagonal[i].real)
     for k in range(indptr[i], indptr[i + 1]):
         j, a = np.uint32(indices[k]), np.float64(values[k].real)
         total += a
-        if j == i:
-            diagonal = a
-        else:
+        if j != i:
             most, positive = max(most, -a), positive + max(a, 0.0)
             connects |= a < 0 and abs(values[k]) >= share * (sizes[i] * sizes[j])
     one_sided = 0
@@ -185,17 +187,18 @@ def features_of_row(i, indptr, indices, values, sizes, share, theta):
         j, a = np.uint32(indices[k]), values[k].real
         one_sided += j != i and -a > 0 and -a >= theta * most and abs(values[k]) < share * (sizes[i] * sizes[j])
     has_neighbors = indptr[i + 1] - indptr[i] > 1
-    is_dominated = total >= SMALL_SUM * diagonal
+    is_dominated = total >= SMALL_SUM * pivot
     is_lonely = has_neighbors and not connects and not is_dominated
-    return 0 if is_dominated else one_sided, is_lonely, positive > STIFF * diagonal
+    return 0 if is_dominated else one_sided, is_lonely, positive > STIFF * pivot
 
 
 @KERNELS.per_item
-def count_features(first, end, indptr, indices, values, sizes, share, theta, counts):
+def count_features(first, end, indptr, indices, values, diagonal, sizes, share, theta, counts):
     """The features of some rows, counted."""
     entries = lonely = stiff = 0
     for i in range(first, end):
-        one_sided, is_lonely, is_stiff = features_of_row(i, indptr, indices, values, sizes, share, theta)
+        row = features_of_row(i, indptr, indices, values, diagonal, sizes, share, theta)
+        one_sided, is_lonely, is_stiff = row
         entries, lonely, stiff = entries + one_sided, lonely + is_lonely, stiff + is_stiff
     atomic_add(counts, ONE_SIDED, np.int64(entries))
     atomic_add(counts, LONELY, np.int64(lonely))

@@ -115,7 +115,8 @@ extern "C" __global__ void find_unsymmetric(long long n, const OFFSET* indptr, c
     if (i >= n) return;
     for (OFFSET k = indptr[i] + team_lane(); k < indptr[i + 1]; k += LANES) {
         int j = indices[k];
-        if (is_symmetric && j < i) continue;  // (j, i) is compared with (i, j)
+        // (j, i) is compared with (i, j)
+        if (is_symmetric && j < i) continue;
         OFFSET across = indptr[j + 1] - 1 - (k - indptr[i]);  // its place if row j mirrors row i, as on a grid
         bool is_there = across >= indptr[j] && indices[across] == i;
         VALUE rest = values[k] - conjugate(is_there ? values[across] : entry(j, (int)i, indptr, indices, values));
