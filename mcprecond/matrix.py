@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse
 
 from mcprecond.backends import (
+    NUMBERS,
     Backend,
     KernelSet,
     backend_of,
@@ -245,7 +246,7 @@ def diagonal_of(csr: Any, backend: Backend) -> Any:
 def read_diagonal(indptr: Any, indices: Any, values: Any, backend: Backend) -> tuple[Any, Any]:
     """The diagonal of a CSR matrix in canonical form, and what is reported of it: see `AdmittedMatrix.extremes`."""
     xp, n = backend.xp, len(indptr) - 1
-    diagonal, report = xp.empty(n, values.dtype), xp.zeros(PIVOTS, np.int64)
+    diagonal, report = xp.empty(n, values.dtype), backend.zeros(PIVOTS, np.int64)
     run = backend.kernels(KERNELS, OFFSET=indptr.dtype, VALUE=values.dtype, LANES=1)
     run.find_diagonal(n, indptr, indices, values, diagonal, report)
     return diagonal, report
@@ -282,7 +283,7 @@ def admit_matrix(A: Any, name: str = "A", *, floats: bool = False, finite: bool 
     xp, n, entries = backend.xp, csr.shape[0], csr.indices.size
     offset = offset_type(entries)
     indptr, indices = xp.asarray(csr.indptr, dtype=offset), xp.asarray(csr.indices, dtype=np.int32)
-    degrees, report = xp.empty(n, np.int32), xp.zeros(REPORTED, np.int64)
+    degrees, report = xp.empty(n, np.int32), backend.zeros(REPORTED, np.int64)
     run = backend.kernels(
         KERNELS, OFFSET=offset, LANES=lanes_of_rows(n, entries), VALUE=csr.dtype if finite else np.float64
     )

@@ -85,6 +85,11 @@ class Backend(Protocol):
             On the GPU the states are looked at after so many runs only, unless `most` is less.
         """
 
+    def zeros(self, count: int, dtype: Any) -> Any:
+        """Return an array with a few zeros, such as counters, for kernels on the current stream. Not to be called while
+        something is captured.
+        """
+
     def to_host(self, array: Any) -> np.ndarray:
         """Return `array` as a NumPy array; on the GPU this waits for the current stream."""
 

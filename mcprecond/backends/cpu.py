@@ -52,6 +52,9 @@ class CpuBackend:
     def loop(self, function: Callable[[], None], states: Any, captures: bool, bundle: int) -> Callable[[int], None]:
         return repeat_on_host(function, states, self.to_host)
 
+    def zeros(self, count: int, dtype: Any) -> Any:
+        return np.zeros(count, dtype)
+
     def to_host(self, array: Any) -> np.ndarray:
         return np.asarray(array)
 

@@ -17,8 +17,10 @@ from mcprecond.backends.cuda_source import BLOCK, cuda_source
 from mcprecond.backends.determinism import REFERENCE, is_same_on_all_gpus
 from mcprecond.backends.kernels import Kernels, KernelSet, Launch
 from mcprecond.backends.loops import repeat_on_device, repeat_on_host
+from mcprecond.backends.zeros import Zeros
 from mcprecond.typing import Device
 
+ZEROS = Zeros()
 WARPS_PER_PROCESSOR = 32  # that a kernel with many registers may still count on
 C_TYPES = {
     np.dtype(np.uint8): "unsigned char",
@@ -102,6 +104,9 @@ class GpuBackend:
         if captures and (loop := repeat_on_device(function, states, bundle)):
             return loop
         return repeat_on_host(self.repeatable(function) if captures else function, states, self.to_host)
+
+    def zeros(self, count: int, dtype: Any) -> Any:
+        return ZEROS.take(count, dtype, self.stream, self.xp)
 
     @property
     def resident_warps(self) -> int:

@@ -62,7 +62,7 @@ def aggregates(graph: Graph) -> tuple[Any, int, bool]:
         return xp.empty(0, np.int32), 0, False
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=1)
     pattern, roots = (graph.indptr, graph.indices), xp.full(n, -1, np.int32)
-    (sizes, joined, is_root), scratch = xp.empty((3, n), np.int32), xp.zeros(2 * SCRATCH + 2, np.int32)
+    (sizes, joined, is_root), scratch = xp.empty((3, n), np.int32), graph.backend.zeros(2 * SCRATCH + 2, np.int32)
     for turn, least_size in enumerate((1, LEAST_SIZE)):
         own = independent_set_of(graph, roots, scratch[turn * SCRATCH :])
         run.join_roots(n, *pattern, own, least_size, roots, sizes)

@@ -85,8 +85,7 @@ class Features(NamedTuple):
 
 def features_of(A: AdmittedMatrix) -> Features:
     """Return the features of a canonical matrix with a positive diagonal."""
-    xp, n = A.backend.xp, A.shape[0]
-    counts = xp.zeros(FEATURES, np.int64)
+    n, counts = A.shape[0], A.backend.zeros(FEATURES, np.int64)
     lanes = lanes_for(A.indices.size / max(n, 1), PER_LANE)
     run = A.backend.kernels(KERNELS, OFFSET=A.indptr.dtype, VALUE=A.dtype, LANES=lanes)
     arrays = A.indptr, A.indices, A.data, A.diagonal(), sizes_of(A, per_neighbor=True)

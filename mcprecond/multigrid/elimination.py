@@ -164,7 +164,7 @@ def eliminate(level: Level, A: AdmittedMatrix) -> Any:
     if not A.is_symmetric:
         return None
     n, xp = A.shape[0], A.backend.xp
-    states, report = xp.empty(n, np.int32), xp.zeros(2, np.int64)
+    states, report = xp.empty(n, np.int32), A.backend.zeros(2, np.int64)
     run = A.backend.kernels(KERNELS, OFFSET=A.indptr.dtype, VALUE=A.dtype, LANES=1)
     run.find_chains(n, A.indptr, A.indices, A.degrees, states, report)
     gone, entries = (int(number) for number in A.backend.to_host(report))

@@ -39,7 +39,7 @@ def join_lonely(A: AdmittedMatrix, C: Connections, labels: Any) -> tuple[Any, Co
     backend, xp, n = A.backend, A.backend.xp, A.shape[0]
     run = backend.kernels(KERNELS, OFFSET=A.indptr.dtype, VALUE=A.dtype, LANES=lanes_of(A))
     arrays, is_lonely = (A.indptr, A.indices, A.data), xp.empty(n, np.int32)
-    any_lonely = xp.zeros(1, np.int32)
+    any_lonely = A.backend.zeros(1, np.int32)
     run.find_lonely(n, *arrays, labels, is_lonely, any_lonely)
     if not int(any_lonely[0]):
         return labels, C

@@ -179,7 +179,7 @@ class Multiplication:
             At most so much of what the teams reserve last stays empty.
         """
         xp = self.backend.xp
-        counters = xp.zeros(COUNTERS + control_size(self.backend), np.int64)
+        counters = self.backend.zeros(COUNTERS + control_size(self.backend), np.int64)
         found, self.control = counters[:COUNTERS], counters[COUNTERS:]
         self.stages, self.entries, self.longest = list[Stage](), 0, 0
         columns, numbers = xp.empty(self.room, np.int32), xp.empty(self.room * self.k, self.dtype)

@@ -83,7 +83,7 @@ def split(A: AdmittedMatrix, found: Dependences) -> Any:
     states, weights = xp.full(n, np.int32(UNDECIDED)), xp.empty(n, np.uint64)
     if found.is_stiff is not None:
         states[found.is_stiff > 0] = COARSE
-    worklists, scratch = xp.empty((2, n), np.int32), xp.zeros(4, np.int32)
+    worklists, scratch = xp.empty((2, n), np.int32), A.backend.zeros(4, np.int32)
     pattern = A.indptr, A.indices, found.flags
     kernels_for(A).split_points(n, *pattern, found.influences, weights, states, worklists.reshape(-1), scratch)
     return states

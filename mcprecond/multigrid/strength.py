@@ -94,7 +94,7 @@ def symmetric_strength(
     is_signed = theta is None and nodes is matrix
     arrays = norms.indptr, norms.indices, norms.data, sizes, least, int(is_signed)
     counts, degrees, found = xp.empty(n + 1, offset), xp.empty(n, np.int32), xp.empty(entries, np.int32)
-    any_spread, strengths = xp.zeros(1, np.int32), xp.empty(0, norms.data.real.dtype)
+    any_spread, strengths = backend.zeros(1, np.int32), xp.empty(0, norms.data.real.dtype)
     results = counts, degrees, found, any_spread
     run.find_strong(n, *arrays, int(is_signed and spreads), 0, strengths, *results)
     if is_signed and spreads and int(any_spread[0]):
@@ -137,7 +137,7 @@ def refuse_unsymmetric(matrix: AdmittedMatrix) -> bool:
     """Raise ValueError, naming an entry, if a canonical A with a positive diagonal is not Hermitian up to rounding, as
     `is_hermitian` has it. Return whether it is exactly Hermitian.
     """
-    report, entries = matrix.backend.xp.zeros(2, np.int64), matrix.indices.size
+    report, entries = matrix.backend.zeros(2, np.int64), matrix.indices.size
     tolerance = float(np.sqrt(np.finfo(matrix.dtype).eps))
     arrays = matrix.indptr, matrix.indices, matrix.data, matrix.diagonal()
     run = kernels_for(matrix)

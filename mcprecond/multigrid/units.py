@@ -140,7 +140,7 @@ def narrow_matrix(matrix: AdmittedMatrix, dtype: Any, level: int, why_not: str) 
     if matrix.dtype == dtype:
         return matrix
     info, backend, xp = np.finfo(dtype), matrix.backend, matrix.backend.xp
-    narrow, flaws = xp.empty(matrix.data.size, dtype), xp.zeros(2, np.int32)
+    narrow, flaws = xp.empty(matrix.data.size, dtype), matrix.backend.zeros(2, np.int32)
     parts, of_matrix = narrow.view(info.dtype), matrix.data.view(np.finfo(matrix.dtype).dtype)
     run = backend.kernels(KERNELS, VALUE=matrix.dtype, STORED=np.dtype(dtype))
     run.narrow_numbers(len(parts), of_matrix, float(info.tiny), float(info.max), parts, flaws)
