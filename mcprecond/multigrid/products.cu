@@ -183,15 +183,13 @@ struct Sums : Table {
 
     // The search for the place comes before the product: the compiler fuses a product and a sum only where no loop is
     // between them, and both kernels have to round alike.
-    __device__ __forceinline__ void add(int place, VALUE factor, VALUE number) {
-        if (WIDTH) numbers[place] += factor * number;
-    }
+    __device__ __forceinline__ void add(int place, VALUE factor, VALUE number) { numbers[place] += factor * number; }
     // Add a row. The first LANES columns and numbers are loaded already; only where rows of the warp are long, this
     // one may have more.
     __device__ __forceinline__ void add(const Multiple& row, int length, int column, VALUE number, bool any_long) {
         if (team_lane() < length) add(place_of(column), row.factor, number);
         for (int t = team_lane() + LANES; any_long && t < length && !is_full; t += LANES)
-            add(place_of(row.columns[t]), row.factor, WIDTH ? row.numbers[t] : VALUE());
+            add(place_of(row.columns[t]), row.factor, row.numbers[t]);
         __syncwarp();
     }
 
@@ -399,6 +397,20 @@ __device__ __forceinline__ void add_rows(Sums<IS_KNOWN>& sums, Multiple* next, i
 
 // Add up row i of the product, or nothing if i is negative, and return whether the row fits. Each thread of the team
 // looks up one of the next rows of the second factor.
+#if WIDTH == 0 && !defined(WIDE)
+// Without numbers no order matters, and each thread takes rows of its own, which may be as short as one entry.
+template <bool IS_KNOWN>
+__device__ __forceinline__ bool add_up(Sums<IS_KNOWN>& sums, long long i, const Csr& left, const Rows& right) {
+    OFFSET begin = i < 0 ? 0 : left.indptr[i], end = i < 0 ? 0 : left.indptr[i + 1];
+    for (OFFSET e = begin + team_lane(); e < end && !sums.is_full; e += LANES) {
+        int u = left.indices[e];
+        long long stop = right.ends[u];
+        for (long long t = right.begins[u]; t < stop && !sums.is_full; ++t) sums.place_of(right.columns[t]);
+    }
+    __syncwarp();
+    return sums.fits();
+}
+#else
 template <bool IS_KNOWN>
 __device__ __forceinline__ bool add_up(Sums<IS_KNOWN>& sums, long long i, const Csr& left, const Rows& right) {
     __shared__ Multiple multiples[BLOCK + BLOCK / LANES];
@@ -422,6 +434,7 @@ __device__ __forceinline__ bool add_up(Sums<IS_KNOWN>& sums, long long i, const 
     }
     return sums.fits();
 }
+#endif
 
 // Return the number that thread 0 of the team has.
 __device__ __forceinline__ long long of_first(long long number) {
