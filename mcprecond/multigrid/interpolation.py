@@ -33,7 +33,7 @@ from mcprecond.multigrid.patterns import PARTS, Pattern, least_entries, matrix_o
 from mcprecond.multigrid.products import Multiplication, Rows, place_of, product_pattern, take_row
 from mcprecond.multigrid.spectrum import jacobi_weights
 from mcprecond.multigrid.strength import Connections
-from mcprecond.multigrid.tentative import Tentative
+from mcprecond.multigrid.tentative import Tentative, rows_of_labels
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES UNKNOWNS CANDIDATES")
 
@@ -133,9 +133,7 @@ class SmoothedInterpolation(Interpolation):
         self.moves = not filters and T.B is not None
         self.filtered = FilteredMatrix(A, *((C.indptr, C.indices) if filters else (A.indptr, A.indices)), B)
         strong, all_neighbors, longest = (C.indptr, C.indices), (nodes.indptr, nodes.indices), nodes.max_degree + 1
-        begins, self.longest_row = xp.arange(n), longest * self.k
-        #: The pattern of T: a column for each node that is in an aggregate.
-        own = Rows(begins, begins + (T.labels >= 0), T.labels, A.data[:0])
+        own, self.longest_row = rows_of_labels(T.labels, A.data, backend), longest * self.k
         self.take(T, B)
         self.smooths = False
         if smooths:

@@ -87,14 +87,13 @@ def take_lanczos_steps(A: AdmittedMatrix, steps: int) -> tuple[Any, Any]:
     product, run = product_with(A), backend.kernels(KERNELS, VALUE=A.dtype)
     state, (z, q, before) = product.new_state(), xp.empty((3, n), A.dtype)
     alphas, betas = coefficients = xp.zeros((2, steps + 1))
-    sums = xp.empty(2 * BLOCKS), xp.zeros(1, np.uint32)
+    sums = xp.empty(2 * BLOCKS), xp.zeros(2, np.uint32)
     threads, least = min(n, BLOCKS * BLOCK), ROUNDING * float(np.finfo(A.dtype).eps)
     run.find_square(threads, n, alphas, *sums)
     run.find_first(n, alphas, dinv, q, before)
     for step in range(steps):
         product.enqueue(state, q, z)
-        run.find_coefficients(threads, n, step, least, z, dinv, q, alphas, betas, *sums)
-        run.find_next(n, step, z, dinv, q, alphas, betas, before)
+        run.take_lanczos_step(threads, n, step, least, z, dinv, q, alphas, betas, before, *sums)
         q, before = before, q
     diagonal, beside = backend.to_host(coefficients)
     ends = np.flatnonzero(beside[1:] == 0)
@@ -156,16 +155,7 @@ def sum_of_squares(first, end, z, dinv):
     return total
 
 
-@KERNELS.strided
-def find_coefficients(threads, n, step, least, z, dinv, q, alphas, betas, partials, arrivals):
-    """The coefficients of a step; beta is 0 where the vectors so far span an invariant subspace."""
-    alphas[step] = sum_of_products(0, n, z, q)
-    square = sum_of_squares(0, n, z, dinv)
-    rest = square - alphas[step] ** 2 - betas[step] ** 2
-    betas[step + 1] = np.sqrt(rest) if rest > least * square else 0.0
-
-
-@KERNELS.per_item(grain=NUMBERS)
+@compile_loop(grain=NUMBERS)
 def find_next(first, end, step, z, dinv, q, alphas, betas, before):
     """The next vector, in place of the one before q."""
     real = q.real.dtype.type
@@ -173,3 +163,15 @@ def find_next(first, end, step, z, dinv, q, alphas, betas, before):
     factor = real(1 / betas[step + 1] if betas[step + 1] > 0 else 0.0)
     for i in range(first, end):
         before[i] = factor * (dinv[i] * z[i] - alpha * q[i] - beta * before[i])
+
+
+@KERNELS.resident
+def take_lanczos_step(threads, n, step, least, z, dinv, q, alphas, betas, before, partials, arrivals):
+    """The coefficients of a step, and the next vector in place of the one before q. Beta is 0 where the vectors so far
+    span an invariant subspace.
+    """
+    alphas[step] = sum_of_products(0, n, z, q)
+    square = sum_of_squares(0, n, z, dinv)
+    rest = square - alphas[step] ** 2 - betas[step] ** 2
+    betas[step + 1] = np.sqrt(rest) if rest > least * square else 0.0
+    find_next(0, n, step, z, dinv, q, alphas, betas, before)

@@ -2,6 +2,11 @@
 
 #include "multigrid/team_sum.cuh"
 
+extern "C" __global__ void list_labels(long long n, const int* labels, long long* begins, long long* ends) {
+    long long v = thread_id();
+    if (v < n) begins[v] = v, ends[v] = v + (labels[v] >= 0);
+}
+
 // Loops over this thread's rows of the aggregate: `i` is the row in Q.
 #define FOR_ROWS(i) \
     for (long long t_ = team_lane(), i; t_ < rows && (i = members[first + t_ / b] * b + t_ % b, true); t_ += LANES)

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import Backend, KernelSet, compile_row
+from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_row
 from mcprecond.backends.cuda_source import BLOCK, WARP
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.multigrid.patterns import transpose_pattern
+from mcprecond.multigrid.products import Rows
 
 KERNELS = KernelSet(__file__, "VALUE LANES")
 
@@ -71,7 +72,24 @@ def fit_tentative(labels: Any, count: int, B: Any, block_size: int, backend: Bac
     return Tentative(labels, count, Q, coarse, vanished)
 
 
+def rows_of_labels(labels: Any, values: Any, backend: Backend) -> Rows:
+    """The pattern of T, in which a row lists the label of a node, or nothing where that is -1; for numbers of the dtype
+    of some values.
+    """
+    n = len(labels)
+    begins, ends = backend.xp.empty((2, n), np.int64)
+    backend.kernels(KERNELS, VALUE=values.dtype, LANES=1).list_labels(n, labels, begins, ends)
+    return Rows(begins, ends, labels, values[:0])
+
+
 # On the CPU.
+
+
+@KERNELS.per_item(grain=NUMBERS)
+def list_labels(first, end, labels, begins, ends):
+    """Where the list of each node begins and ends."""
+    for v in range(first, end):
+        begins[v], ends[v] = v, v + (labels[v] >= 0)
 
 
 @compile_row
