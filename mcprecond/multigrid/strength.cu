@@ -66,7 +66,8 @@ extern "C" __global__ void find_strong(long long n, const OFFSET* indptr, const 
     long long i = thread_id() / LANES;
     if (i >= n) return;
     OFFSET begin = indptr[i], end = indptr[i + 1], place = begin;
-    if (spreads && *any_spread) return;  // an outdated 0 from L1 costs some work
+    // The whole team returns, or none of it. An outdated 0 from L1 costs some work.
+    if (__ballot_sync(team_mask(), spreads && *any_spread) & team_mask()) return;
     for (OFFSET first = begin; first < end; first += LANES) {
         OFFSET k = first + team_lane();
         bool is_strong = false;
