@@ -246,7 +246,7 @@ def diagonal_of(csr: Any, backend: Backend) -> Any:
 def read_diagonal(indptr: Any, indices: Any, values: Any, backend: Backend) -> tuple[Any, Any]:
     """The diagonal of a CSR matrix in canonical form, and what is reported of it: see `AdmittedMatrix.extremes`."""
     xp, n = backend.xp, len(indptr) - 1
-    diagonal, report = xp.empty(n, values.dtype), backend.zeros(PIVOTS, np.int64)
+    diagonal, report = xp.empty(n, values.dtype), xp.zeros(PIVOTS, np.int64)
     run = backend.kernels(KERNELS, OFFSET=indptr.dtype, VALUE=values.dtype, LANES=1)
     run.find_diagonal(n, indptr, indices, values, diagonal, report)
     return diagonal, report

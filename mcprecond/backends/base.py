@@ -86,8 +86,8 @@ class Backend(Protocol):
         """
 
     def zeros(self, count: int, dtype: Any) -> Any:
-        """Return an array with a few zeros, such as counters, for kernels on the current stream. Not to be called while
-        something is captured.
+        """Return an array with a few zeros, such as counters, for kernels on the current stream. It is a part of a
+        larger array, which stays as long as any part of it. Not to be called while something is captured.
         """
 
     def to_host(self, array: Any) -> np.ndarray:

@@ -179,8 +179,7 @@ class Multiplication:
             At most so much of what the teams reserve last stays empty.
         """
         xp = self.backend.xp
-        counters = self.backend.zeros(COUNTERS + control_size(self.backend), np.int64)
-        found, self.control = counters[:COUNTERS], counters[COUNTERS:]
+        found = self.backend.zeros(COUNTERS, np.int64)
         self.stages, self.entries, self.longest = list[Stage](), 0, 0
         columns, numbers = xp.empty(self.room, np.int32), xp.empty(self.room * self.k, self.dtype)
         begins, ends = xp.empty((2, self.n), np.int64)
@@ -279,7 +278,8 @@ class Multiplication:
         macros = {"OFFSET": np.int32, "VALUE": self.dtype, "SHARING": sharing, "WIDTH": self.k, "LANES": lanes}
         run = self.backend.kernels(KERNELS, **macros)
         sizes, result = (self.n, self.width, sharing, self.k), (indptr, columns, numbers)
-        run.sort_rows(max(self.n, 1), *sizes, *self.backend.record(rows), *result, self.control)
+        control = self.backend.zeros(control_size(self.backend), np.int64)
+        run.sort_rows(max(self.n, 1), *sizes, *self.backend.record(rows), *result, control)
         self.rows = None
         return (indptr, columns), numbers
 
