@@ -45,14 +45,14 @@ HIERARCHY = """
     matrix OFFSET VALUE LANES=1,2,8
     multigrid.strength OFFSET VALUE LANES=4,8,16,32
     multigrid.aggregation OFFSET LANES=1,2,4,8,32
-    multigrid.patterns OFFSET=int64 LANES=1,8,16,32
-    multigrid.patterns OFFSET LANES=1,8,16,32
-    multigrid.tentative VALUE LANES=4,8,16
+    multigrid.patterns OFFSET LANES=2,4,8,16,32
+    multigrid.tentative VALUE LANES=1,4,8,16
     multigrid.filtered OFFSET VALUE LANES=4,8,16,32
     multigrid.filtered OFFSET VALUE=SINGLE LANES=4,8,16,32
     multigrid.interpolation OFFSET VALUE LANES=4,8,16,32 UNKNOWNS=1 CANDIDATES=1
     multigrid.galerkin OFFSET VALUE UNKNOWNS=1 CANDIDATES=1
     multigrid.products OFFSET VALUE LANES=4,8,16,32 SHARING=1 WIDTH=1
+    multigrid.products OFFSET VALUE LANES=4,8 SHARING=1 WIDTH=0
     multigrid.elimination OFFSET VALUE LANES=1
     multigrid.lonely OFFSET VALUE LANES=4,8,16,32
     multigrid.units VALUE STORED=SINGLE,VALUE

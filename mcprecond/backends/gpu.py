@@ -209,9 +209,9 @@ def _launcher(kernel: Any, launch_mode: Launch, lanes: int) -> Callable[..., Non
 
     def launch(items: int, *args: Any) -> None:
         blocks = -(-items * lanes // BLOCK)
-        if launch_mode == "strided" and is_same_on_all_gpus():  # these add up, as many numbers as there are blocks
-            blocks = min(blocks, most_blocks_of(REFERENCE))
-        elif most_blocks is not None:
+        if most_blocks is not None and is_same_on_all_gpus():
+            blocks = min(blocks, most_blocks_of(REFERENCE))  # kernels leave a number for each block, and add these up
+        if most_blocks is not None and (cooperative or not is_same_on_all_gpus()):
             blocks = min(blocks, most_blocks)
         if blocks:
             kernel((blocks,), (BLOCK,), (items, *args), enable_cooperative_groups=cooperative)

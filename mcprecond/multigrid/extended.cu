@@ -1,13 +1,22 @@
 // Extended+i interpolation: a team of LANES threads per row; see extended.py.
 
+#include "cuda/scan.cuh"
 #include "cuda/search.cuh"
 #include "multigrid/team_sum.cuh"
 
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    number_coarse(long long threads, long long n, const int* states, long long* before, int* numbers,
+                  Control* control) {
+    write_offsets(n, [=](long long i) { return (long long)(states[i] == COARSE); }, before, control);
+    for (long long i = thread_id(); i < n; i += thread_count())
+        numbers[i] = states[i] == COARSE ? (int)ptx::load_l2(&before[i]) : -1;
+}
+
 // Write the points from which point i interpolates to `points`, from indptr[i] on, and their number to counts[i + 1].
-// Likewise write the numbers of the coarse points among them to `coarse`, and how many there are to `coarse_counts`.
+// Likewise write the numbers of the coarse points among them to `coarse`, and where these begin and end.
 extern "C" __global__ void find_points(long long n, const OFFSET* indptr, const int* indices,
                                        const unsigned char* flags, const int* numbers, OFFSET* counts,
-                                       OFFSET* coarse_counts, int* points, int* coarse) {
+                                       long long* begins, long long* ends, int* points, int* coarse) {
     long long i = thread_id() / LANES;
     if (i >= n) return;
     OFFSET begin = indptr[i], end = indptr[i + 1], place = begin, coarse_place = begin;
@@ -27,8 +36,8 @@ extern "C" __global__ void find_points(long long n, const OFFSET* indptr, const 
         }
     }
     if (team_lane() > 0) return;
-    if (i == 0) counts[0] = coarse_counts[0] = 0;
-    counts[i + 1] = place - begin, coarse_counts[i + 1] = coarse_place - begin;
+    if (i == 0) counts[0] = 0;
+    counts[i + 1] = place - begin, begins[i] = begin, ends[i] = coarse_place;
 }
 
 // The place of a coarse unknown in a row of the reach; its length if it is not there.
@@ -100,8 +109,15 @@ extern "C" __global__ void extend_rows(long long n, long long count, const OFFSE
 // The magnitude of a weight with 13 digits, in the order of integers.
 __device__ __forceinline__ int size_of(VALUE weight) { return __float_as_int((float)fabs(weight)) + (1 << 9) >> 10; }
 
-extern "C" __global__ void choose_largest(long long n, const long long* reach_indptr, const VALUE* weights,
-                                          const long long* indptr, long long* places) {
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    limit_lengths(long long threads, long long n, long long most, const long long* reach_indptr, long long* indptr,
+                  Control* control) {
+    write_offsets(n, [=](long long i) { return min(reach_indptr[i + 1] - reach_indptr[i], most); }, indptr, control);
+}
+
+extern "C" __global__ void choose_largest(long long n, const long long* reach_indptr, const int* reach_columns,
+                                          const VALUE* weights, const long long* indptr, long long* places,
+                                          int* columns) {
     long long i = thread_id() / LANES;
     if (i >= n) return;
     long long begin = reach_indptr[i];
@@ -119,7 +135,8 @@ extern "C" __global__ void choose_largest(long long n, const long long* reach_in
         int place = first + team_lane();
         bool is_kept = place < length && key_of(place) >= least;
         uint32 kept = __ballot_sync(team_mask(), is_kept) & team_mask();
-        if (is_kept) places[indptr[i] + taken + __popc(kept & (1u << lane_id()) - 1)] = begin + place;
+        long long own = indptr[i] + taken + __popc(kept & (1u << lane_id()) - 1);
+        if (is_kept) places[own] = begin + place, columns[own] = reach_columns[begin + place];
         taken += __popc(kept);
     }
 }

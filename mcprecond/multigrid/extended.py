@@ -22,10 +22,10 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_inlined
+from mcprecond.backends import Backend, KernelSet, compile_inlined
 from mcprecond.matrix import AdmittedMatrix, rows_of
 from mcprecond.multigrid.interpolation import Interpolation, product_with
-from mcprecond.multigrid.patterns import PARTS, Pattern, gather_rows, matrix_of_blocks
+from mcprecond.multigrid.patterns import PARTS, Pattern, gather_rows, matrix_of_blocks, new_control
 from mcprecond.multigrid.products import Rows, product_pattern
 from mcprecond.multigrid.splitting import COARSE, DEPENDS, INTERPOLATES, lanes_of
 from mcprecond.multigrid.stiff_rows import HOPS, MOST_NEAR, RelaxedRows, replace_rows
@@ -38,7 +38,7 @@ MOST = 4
 LARGE_DEGREE = 8
 #: A row is scaled to the sum of all its weights by a factor below this one, or not at all.
 MOST_SCALING = 4.0
-CUDA_CONSTANTS = {"INTERPOLATES": INTERPOLATES, "MOST_SCALING": MOST_SCALING}
+CUDA_CONSTANTS = {"COARSE": COARSE, "INTERPOLATES": INTERPOLATES, "MOST_SCALING": MOST_SCALING}
 
 
 class ExtendedWeights:
@@ -64,19 +64,19 @@ class ExtendedWeights:
     """
 
     def __init__(self, A: AdmittedMatrix, flags: Any, states: Any) -> None:
-        xp, is_coarse = A.backend.xp, states == COARSE
-        numbers = xp.cumsum(is_coarse, dtype=np.int32)
-        self.count = int(numbers[-1]) if len(numbers) else 0
-        self.numbers = xp.where(is_coarse, numbers - 1, np.int32(-1))
-        self.flags = around_hubs(A, flags, is_coarse)
+        xp, run, n, entries = A.backend.xp, kernels_for(A), A.shape[0], A.indices.size
+        before, self.numbers = xp.empty(n + 1, np.int64), xp.empty(n, np.int32)
+        run.number_coarse(max(n, 1), n, states, before, self.numbers, new_control(A.backend))
+        self.count = int(before[-1])
+        self.flags = around_hubs(A, flags, self.numbers)
         # `members` lists the points from which each point interpolates, and `coarse` the numbers of the coarse points
         # among them.
-        n, entries = A.shape[0], A.indices.size
-        counts, found = xp.empty((2, n + 1), A.indptr.dtype), xp.empty((2, entries), np.int32)
-        kernels_for(A).find_points(n, A.indptr, A.indices, self.flags, self.numbers, *counts, *found)
-        members, begins = gather_rows(A.indptr, counts[0], found[0], A.backend), A.indptr[:-1].astype(np.int64)
-        coarse = Rows(begins, begins + counts[1, 1:], found[1], A.data[:0])
-        self.pattern = product_pattern(members, coarse, self.count, A.backend, A.max_degree + 1)
+        counts, (points, coarse) = xp.empty(n + 1, A.indptr.dtype), xp.empty((2, entries), np.int32)
+        begins, ends = xp.empty((2, n), np.int64)
+        run.find_points(n, A.indptr, A.indices, self.flags, self.numbers, counts, begins, ends, points, coarse)
+        members = gather_rows(A.indptr, counts, points, A.backend)
+        right = Rows(begins, ends, coarse, A.data[:0])
+        self.pattern = product_pattern(members, right, self.count, A.backend, A.max_degree + 1)
 
     def values(self, A: AdmittedMatrix) -> Any:
         """Compute the weights."""
@@ -117,7 +117,7 @@ class ExtendedInterpolation(Interpolation):
     ) -> None:
         backend, xp = A.backend, A.backend.xp
         self.extended, self.count = extended, extended.count
-        self.plain, self.longest_row = Truncation(extended.pattern, weights, most, kernels_for(A), xp), most
+        self.plain, self.longest_row = Truncation(extended.pattern, weights, most, kernels_for(A), backend), most
         self.pattern = self.plain.pattern
         self.relaxed: RelaxedRows | None = None
         relaxed = None
@@ -138,7 +138,7 @@ class ExtendedInterpolation(Interpolation):
         plain = xp.empty(len(self.plain.places), A.dtype)
         self.plain.truncate(weights, run, plain)
         relaxed = self.relaxed.relax(A, plain)
-        self.near = Truncation(self.relaxed.pattern, relaxed, MOST_NEAR, run, xp)
+        self.near = Truncation(self.relaxed.pattern, relaxed, MOST_NEAR, run, A.backend)
         self.pattern, self.sources = replace_rows(self.plain.pattern, self.near.pattern, rows, xp)
         self.longest_row = max(self.longest_row, MOST_NEAR)
         return relaxed
@@ -166,13 +166,13 @@ def kernels_for(A: AdmittedMatrix) -> Any:
     return A.backend.kernels(KERNELS, OFFSET=A.indptr.dtype, VALUE=A.dtype, LANES=lanes_of(A))
 
 
-def around_hubs(A: AdmittedMatrix, flags: Any, is_coarse: Any) -> Any:
+def around_hubs(A: AdmittedMatrix, flags: Any, numbers: Any) -> Any:
     """Return the flags without INTERPOLATES for entries between a hub and a fine point."""
     xp, most = A.backend.xp, LARGE_DEGREE * A.indices.size / max(A.shape[0], 1)
     if A.max_degree <= most:
         return flags
     is_hub, rows = A.degrees > most, rows_of(A.indptr, A.indices, xp)
-    is_left_out = (is_hub[rows] | is_hub[A.indices]) & ~is_coarse[A.indices]
+    is_left_out = (is_hub[rows] | is_hub[A.indices]) & (numbers[A.indices] < 0)
     return xp.where(is_left_out, flags & np.uint8(DEPENDS), flags)
 
 
@@ -188,8 +188,7 @@ class Truncation:
     most : int
         How many weights of a row are kept at most.
     run : Kernels
-    xp : module
-        NumPy or CuPy.
+    backend : Backend
 
     Attributes
     ----------
@@ -197,13 +196,15 @@ class Truncation:
         Of the weights that are kept.
     """
 
-    def __init__(self, reach: Pattern, weights: Any, most: int, run: Any, xp: Any) -> None:
-        lengths = xp.minimum(xp.diff(reach[0]), most)
-        indptr = xp.concatenate((xp.zeros(1, np.int64), xp.cumsum(lengths, dtype=np.int64)))
+    def __init__(self, reach: Pattern, weights: Any, most: int, run: Any, backend: Backend) -> None:
+        xp, n = backend.xp, len(reach[0]) - 1
+        indptr = xp.empty(n + 1, np.int64)
+        run.limit_lengths(max(n, 1), n, most, reach[0], indptr, new_control(backend))
+        entries = int(indptr[-1])
         #: Where the weights that are kept stand among all of them.
-        self.places = xp.empty(int(indptr[-1]), np.int64)
-        run.choose_largest(len(lengths), reach[0], weights, indptr, self.places)
-        self.offsets, self.pattern = reach[0], (indptr, reach[1][self.places])
+        self.places, columns = xp.empty(entries, np.int64), xp.empty(entries, np.int32)
+        run.choose_largest(n, *reach, weights, indptr, self.places, columns)
+        self.offsets, self.pattern = reach[0], (indptr, columns)
 
     def truncate(self, weights: Any, run: Any, values: Any) -> None:
         """Put the weights that are kept into `values`, scaled to the sums of all weights of their rows."""
@@ -214,15 +215,26 @@ class Truncation:
 # On the CPU.
 
 
+@KERNELS.resident
+def number_coarse(threads, n, states, before, numbers, control):
+    """Number the coarse points; -1 for others. `before` counts those before each point, and all of them at its end."""
+    count = 0
+    for i in range(n):
+        is_coarse = states[i] == COARSE
+        before[i], numbers[i] = count, count if is_coarse else -1
+        count += is_coarse
+    before[n] = count
+
+
 @KERNELS.per_item
-def find_points(first, end, indptr, indices, flags, numbers, counts, coarse_counts, points, coarse):
+def find_points(first, end, indptr, indices, flags, numbers, counts, begins, ends, points, coarse):
     """Write the points from which point i interpolates to `points`, from ``indptr[i]`` on, and their number to
-    ``counts[i + 1]``. Likewise write the numbers of the coarse points among them to `coarse`, and how many there are to
-    `coarse_counts`. A coarse point interpolates from itself.
+    ``counts[i + 1]``. Likewise write the numbers of the coarse points among them to `coarse`, and where these begin and
+    end. A coarse point interpolates from itself.
     """
     for i in range(first, end):
         if i == 0:
-            counts[0] = coarse_counts[0] = 0
+            counts[0] = 0
         begin = np.uint64(indptr[i])
         place, coarse_place = begin, begin
         if numbers[i] >= 0:
@@ -235,7 +247,7 @@ def find_points(first, end, indptr, indices, flags, numbers, counts, coarse_coun
                 passes = flags[k] & INTERPOLATES != 0
                 place += np.uint64(passes)
                 coarse_place += np.uint64(passes and numbers[j] >= 0)
-        counts[i + 1], coarse_counts[i + 1] = place - begin, coarse_place - begin
+        counts[i + 1], begins[i], ends[i] = place - begin, begin, coarse_place
 
 
 @compile_inlined
@@ -311,9 +323,19 @@ def size_of(weight):
     return (np.float32(abs(weight)).view(np.int32) + 2**9) >> 10
 
 
+@KERNELS.resident
+def limit_lengths(threads, n, most, reach_indptr, indptr, control):
+    """The row offsets with at most so many entries of each row."""
+    indptr[0] = 0
+    for i in range(n):
+        indptr[i + 1] = indptr[i] + min(reach_indptr[i + 1] - reach_indptr[i], most)
+
+
 @KERNELS.per_item
-def choose_largest(first, end, reach_indptr, weights, indptr, places):
-    """The places of the largest weights of each row, in the order of the columns; of equal ones the first."""
+def choose_largest(first, end, reach_indptr, reach_columns, weights, indptr, places, columns):
+    """The places and columns of the largest weights of each row, in the order of the columns; of equal ones the
+    first.
+    """
     for i in range(first, end):
         begin, room, taken = indptr[i], indptr[i + 1] - indptr[i], 0
         for place in range(reach_indptr[i], reach_indptr[i + 1]):
@@ -329,6 +351,8 @@ def choose_largest(first, end, reach_indptr, weights, indptr, places):
                 taken -= 1
             places[begin + taken] = place
             taken += 1
+        for k in range(begin, begin + room):
+            columns[k] = reach_columns[places[k]]
 
 
 @KERNELS.per_item

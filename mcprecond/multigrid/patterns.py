@@ -71,16 +71,16 @@ def transpose_pattern(pattern: Pattern, width: int, backend: Backend) -> tuple[P
     entries = len(columns)
     offsets, rows = xp.empty(width + 1, np.int64), xp.empty(entries, np.int32)
     places, scratch = xp.empty(entries, offset_type(entries)), xp.empty((2, entries), np.int32)
-    control = backend.zeros(control_size(backend), np.int64)
+    control = new_control(backend)
     run = backend.kernels(KERNELS, OFFSET=places.dtype, LANES=lanes_for(entries / max(width, 1)))
     threads = max(entries, width, 1)
     run.transpose(threads, entries, len(indptr) - 1, width, *pattern, offsets, rows, places, *scratch, control)
     return (offsets, rows), places, control[1:2]
 
 
-def control_size(backend: Backend) -> int:
-    """How many numbers a grid needs to scan: a counter, the length of the longest list, and one for each block."""
-    return backend.most_blocks + 2
+def new_control(backend: Backend) -> Any:
+    """What a grid needs to scan: zeros for a counter, the length of the longest list, and a number for each block."""
+    return backend.zeros(backend.most_blocks + 2, np.int64)
 
 
 def matrix_of_blocks(

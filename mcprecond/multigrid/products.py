@@ -21,7 +21,7 @@ from mcprecond.backends.cuda_source import BLOCK, WARP
 from mcprecond.backends.team.atomics import atomic_add, atomic_max
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import rows_of
-from mcprecond.multigrid.patterns import PARTS, Pattern, control_size, sort_columns
+from mcprecond.multigrid.patterns import PARTS, Pattern, new_control, sort_columns
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES SHARING WIDTH WIDE=0")
 
@@ -278,7 +278,7 @@ class Multiplication:
         macros = {"OFFSET": np.int32, "VALUE": self.dtype, "SHARING": sharing, "WIDTH": self.k, "LANES": lanes}
         run = self.backend.kernels(KERNELS, **macros)
         sizes, result = (self.n, self.width, sharing, self.k), (indptr, columns, numbers)
-        control = self.backend.zeros(control_size(self.backend), np.int64)
+        control = new_control(self.backend)
         run.sort_rows(max(self.n, 1), *sizes, *self.backend.record(rows), *result, control)
         self.rows = None
         return (indptr, columns), numbers
