@@ -2,8 +2,8 @@
 
 Every public function that takes a matrix calls `admit_matrix`, and passes on what it returns. One pass over the pattern
 checks row offsets and column indices, and finds what else depends on the pattern alone: whether rows are sorted,
-whether the pattern is symmetric, and the degrees of its graph. Where values matter, the same pass checks them and finds
-the diagonal.
+whether the pattern is symmetric, and the degrees of its graph. Where values matter they are checked as well, and the
+diagonal is found, on a GPU in the same pass.
 """
 
 from __future__ import annotations
@@ -17,21 +17,11 @@ from typing import Any, NoReturn
 import numpy as np
 import scipy.sparse
 
-from mcprecond.backends import (
-    NUMBERS,
-    Backend,
-    KernelSet,
-    backend_of,
-    compile_inlined,
-    compile_loop,
-    compile_part,
-    compile_row,
-    offset_type,
-)
+from mcprecond.backends import NUMBERS, Backend, KernelSet, backend_of, compile_loop, compile_row, offset_type
 from mcprecond.backends.arguments import FLOATS
 from mcprecond.backends.hashing import mix64
 from mcprecond.backends.sorting import lower_bound
-from mcprecond.backends.team.atomics import atomic_add, atomic_max, atomic_or
+from mcprecond.backends.team.atomics import atomic_max, atomic_or
 from mcprecond.numbering import compact_order
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
@@ -525,54 +515,21 @@ def check_row(v, n, begin, end, indices):
     return flaws, degree, hashes
 
 
-@compile_row
-def check_values(v, begin, end, indices, values):
-    """How many values of a row are not finite, the largest magnitude among the others, and the value on the diagonal,
-    which is zero if it is not stored.
-    """
-    not_finite, largest, pivot = 0, 0.0, values.dtype.type(0)
-    for k in range(begin, end):
-        if np.isfinite(values[k]):
-            largest = max(largest, np.float64(max(abs(values[k].real), abs(values[k].imag))))
-        else:
-            not_finite += 1
-        if indices[k] == v:
-            pivot = values[k]
-    return not_finite, largest, pivot
-
-
 @KERNELS.strided
 def check_pattern(n, entries, indptr, indices, degrees, report):
     """Count the neighbors of each vertex; report flaws (bits), the largest degree, and the sum of the rows' hashes.
 
     Of a row whose offsets lie outside of the entries, none is read.
     """
-    nothing = np.empty(0, np.float64)
-    check_all(n, entries, indptr, indices, False, nothing, degrees, nothing, report)
-
-
-@KERNELS.strided
-def check_matrix(n, entries, indptr, indices, values, degrees, diagonal, report):
-    """Do the same, and copy the diagonal; report its extremes, how many values are not finite, and the largest
-    magnitude among the others, as the bits of a double.
-    """
-    check_all(n, entries, indptr, indices, True, values, degrees, diagonal, report)
-
-
-@compile_part
-def check_all(n, entries, indptr, indices, has_values, values, degrees, diagonal, report):
-    """Check the pattern, and the values if there are any."""
     if indptr[0] != 0 or indptr[n] != entries:
         report[FLAWS] = BROKEN_OFFSETS
-    arrays = indptr, indices, has_values, values, degrees, diagonal, report
-    report[SURPLUS] = np.int64(check_rows(0, n, n, entries, *arrays))
+    report[SURPLUS] = np.int64(check_rows(0, n, n, entries, indptr, indices, degrees, report))
 
 
 @compile_loop
-def check_rows(first, last, n, entries, indptr, indices, has_values, values, degrees, diagonal, report):
-    """The rows of `check_all`; returns the sum of their hashes."""
-    most, surplus = 0, np.uint64(0)
-    all_lost, largest, least_pivot, largest_pivot = 0, 0.0, np.inf, 0.0
+def check_rows(first, last, n, entries, indptr, indices, degrees, report):
+    """The rows of `check_pattern`; returns the sum of their hashes."""
+    largest, surplus = 0, np.uint64(0)
     for v in range(first, last):
         begin, end = np.int64(indptr[v]), np.int64(indptr[v + 1])
         if begin < 0 or end < begin or end > entries:
@@ -582,32 +539,34 @@ def check_rows(first, last, n, entries, indptr, indices, has_values, values, deg
         degrees[v] = degree
         if flaws:
             atomic_or(report, FLAWS, np.int64(flaws))
-        most = max(most, degree)
+        largest = max(largest, degree)
         surplus += hashes
-        if has_values:
-            lost, size, diagonal[v] = check_values(np.int64(v), begin, end, indices, values)
-            pivot = positive_part(diagonal[v])
-            all_lost, largest = all_lost + lost, max(largest, size)
-            least_pivot, largest_pivot = min(least_pivot, pivot), max(largest_pivot, pivot)
-    atomic_max(report, MAX_DEGREE, np.int64(most))
-    if has_values:
-        atomic_add(report, NOT_FINITE, np.int64(all_lost))
-        atomic_max(report, LARGEST, np.float64(largest).view(np.int64))
-        report_pivots(least_pivot, largest_pivot, report)
+    atomic_max(report, MAX_DEGREE, np.int64(largest))
     return surplus
 
 
-@compile_inlined
-def positive_part(pivot):
-    """The real part of a diagonal entry; zero if it is not positive, or no number."""
-    return np.float64(pivot.real) if pivot.real > 0 else 0.0
+@KERNELS.strided
+def check_matrix(n, entries, indptr, indices, values, degrees, diagonal, report):
+    """Check the pattern and the values: count those that are not finite, and report the largest magnitude among the
+    others, as the bits of a double. If rows are sorted, copy the diagonal, and report its extremes.
+    """
+    check_pattern(n, entries, indptr, indices, degrees, report)
+    report[NOT_FINITE] = check_numbers(0, entries, values, report)
+    if report[FLAWS] == 0:
+        copy_pivots(0, n, indptr, indices, values, diagonal, report)
 
 
-@compile_inlined
-def report_pivots(least, largest, report):
-    """Report the extremes of some diagonal entries."""
-    atomic_max(report, LEAST_PIVOT, INFINITY_BITS - np.float64(least).view(np.int64))
-    atomic_max(report, LARGEST_PIVOT, np.float64(largest).view(np.int64))
+@compile_loop(grain=NUMBERS)
+def check_numbers(first, end, values, report):
+    """The values of `check_matrix`; returns how many are not finite."""
+    not_finite, largest = 0, 0.0
+    for k in range(first, end):
+        if np.isfinite(values[k]):
+            largest = max(largest, np.float64(max(abs(values[k].real), abs(values[k].imag))))
+        else:
+            not_finite += 1
+    atomic_max(report, LARGEST, np.float64(largest).view(np.int64))
+    return not_finite
 
 
 @KERNELS.per_item(grain=NUMBERS)
@@ -632,6 +591,8 @@ def copy_pivots(first, end, indptr, indices, values, diagonal, report):
     for i in range(first, end):
         k = lower_bound(indices, indptr[i], indptr[i + 1], i)
         diagonal[i] = values[k] if k < indptr[i + 1] and indices[k] == i else diagonal.dtype.type(0)
-        pivot = positive_part(diagonal[i])
+        pivot = np.float64(diagonal[i].real)
+        pivot = pivot if pivot > 0 else 0.0
         least, largest = min(least, pivot), max(largest, pivot)
-    report_pivots(least, largest, report)
+    atomic_max(report, LEAST_PIVOT, INFINITY_BITS - np.float64(least).view(np.int64))
+    atomic_max(report, LARGEST_PIVOT, np.float64(largest).view(np.int64))

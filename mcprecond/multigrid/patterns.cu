@@ -4,6 +4,11 @@
 #include "cuda/search.cuh"
 #include "multigrid/team_sum.cuh"
 
+// The row of entry e of a pattern; n is 0 if each row has one entry.
+__device__ __forceinline__ int row_of_entry(const long long* indptr, long long n, long long e) {
+    return (int)(n ? row_of(indptr, n, e) : e);
+}
+
 // Put the rows of the entries of column c into a list, in order: a block goes over the columns of all entries.
 __device__ void list_rows(long long c, long long entries, long long n, const long long* indptr, const int* columns,
                           int* rows, OFFSET* places) {
@@ -13,7 +18,7 @@ __device__ void list_rows(long long c, long long entries, long long n, const lon
         for (long long e = begin; e < end; ++e) count += columns[e] == c;
         long long place = found + block_scan(count, total);
         for (long long e = begin; e < end && count; ++e)
-            if (columns[e] == c) rows[place] = (int)row_of(indptr, n, e), places[place++] = (OFFSET)e;
+            if (columns[e] == c) rows[place] = row_of_entry(indptr, n, e), places[place++] = (OFFSET)e;
     }
 }
 
@@ -31,7 +36,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     grid_barrier(&control->arrivals);
     write_offsets(width, [=](long long c) { return ptx::load_l2(&offsets[c]); }, offsets, control);
     for (long long e = thread_id(); e < entries; e += thread_count())
-        if (columns[e] >= 0) found[ptx::load_l2(&offsets[columns[e]]) + numbers[e]] = (int)row_of(indptr, n, e);
+        if (columns[e] >= 0) found[ptx::load_l2(&offsets[columns[e]]) + numbers[e]] = row_of_entry(indptr, n, e);
     grid_barrier(&control->arrivals);
     const int teams = BLOCK / LANES;
     for (long long first = blockIdx.x * (long long)teams; first < width; first += gridDim.x * (long long)teams) {
@@ -46,13 +51,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
             long long t = before + team_lane();
             int v = t < length ? ptx::load_l2(&found[begin + t]) : 0, place = 0;
             for (long long from = 0; from < length; from += LANES) {
-                int other = from + team_lane() < length ? ptx::load_l2(&found[begin + from + team_lane()]) : n;
+                int other = from + team_lane() < length ? ptx::load_l2(&found[begin + from + team_lane()]) : 0x7fffffff;
                 for (int s = 0; s < LANES; ++s)
                     place += __shfl_sync(team_mask(), other, lane_id() / LANES * LANES + s) < v;
             }
             if (t >= length) continue;
             rows[begin + place] = v;
-            places[begin + place] = (OFFSET)lower_bound(columns, indptr[v], indptr[v + 1], c);
+            places[begin + place] = (OFFSET)(n ? lower_bound(columns, indptr[v], indptr[v + 1], c) : v);
         }
         if (__syncthreads_or(is_left))
             for (long long own = first; own < min(width, first + teams); ++own)

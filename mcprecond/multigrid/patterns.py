@@ -65,16 +65,19 @@ def transpose_pattern(pattern: Pattern, width: int, backend: Backend) -> tuple[P
     """Return the pattern of the transpose, where each of its entries is in the pattern itself, and the length of its
     longest row, which the host does not wait for.
 
-    Entries in column -1 are none: they are behind the others, outside of all rows, and not set.
+    Entries in column -1 are none: they are behind the others, outside of all rows, and not set. Without row offsets
+    (None) each row has one entry.
     """
     xp, (indptr, columns) = backend.xp, pattern
     entries = len(columns)
+    n = 0 if indptr is None else len(indptr) - 1
+    indptr = xp.empty(0, np.int64) if indptr is None else indptr
     offsets, rows = xp.empty(width + 1, np.int64), xp.empty(entries, np.int32)
     places, scratch = xp.empty(entries, offset_type(entries)), xp.empty((2, entries), np.int32)
     control = new_control(backend)
     run = backend.kernels(KERNELS, OFFSET=places.dtype, LANES=lanes_for(entries / max(width, 1)))
     threads = max(entries, width, 1)
-    run.transpose(threads, entries, len(indptr) - 1, width, *pattern, offsets, rows, places, *scratch, control)
+    run.transpose(threads, entries, n, width, indptr, columns, offsets, rows, places, *scratch, control)
     return (offsets, rows), places, control[1:2]
 
 
@@ -148,8 +151,8 @@ def transpose(threads, entries, n, width, indptr, columns, offsets, rows, places
     for c in range(width):
         count, offsets[c] = offsets[c], before
         before, longest = before + count, max(longest, count)
-    for v in range(n):
-        for e in range(indptr[v], indptr[v + 1]):
+    for v in range(n or entries):
+        for e in range(indptr[v] if n else v, indptr[v + 1] if n else v + 1):
             c = columns[e]
             if c >= 0:
                 p = offsets[c]

@@ -56,7 +56,7 @@ class Tentative:
 def fit_tentative(labels: Any, count: int, B: Any, block_size: int, backend: Backend) -> Tentative:
     """Return T for some aggregates and candidates B of shape (n, k)."""
     xp, k = backend.xp, B.shape[1]
-    (offsets, members), _, _ = transpose_pattern((xp.arange(len(labels) + 1), labels), count, backend)
+    (offsets, members), _, _ = transpose_pattern((None, labels), count, backend)
     Q, coarse, any_vanished = xp.zeros_like(B), xp.empty((count * k, k), B.dtype), backend.zeros(1, np.int32)
     lanes = lanes_for(B.shape[0] / max(count, 1))
     if k == 1 and count * BLOCK <= MOST_BLOCKS * WARP * backend.resident_warps:
