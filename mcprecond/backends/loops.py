@@ -3,8 +3,8 @@
 On a GPU a loop is one graph with a conditional node, which repeats its body for as long as a kernel in the body asks
 for that, so that nothing runs for nothing and the host waits once. CuPy has no functions for such nodes: the CUDA
 driver is called by ctypes. Drivers have them since CUDA 12.4; that kernel is linked with libcudadevrt, which comes with
-the toolkit. Without one of the two, and where something cannot be captured, the host repeats the body and looks at the
-states now and then.
+the toolkit. Without one of the two, where something cannot be captured, and under compute-sanitizer, which cannot follow
+such a graph, the host repeats the body and looks at the states now and then.
 """
 
 from __future__ import annotations
@@ -12,12 +12,16 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import os
+import sys
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 #: One repetition in so many may be one for nothing, where the host decides whether to go on.
 SHARE = 16
+#: A variable that compute-sanitizer sets.
+UNDER_SANITIZER = "NV_SANITIZER_INJECTION_PORT_BASE"
 #: Values of the driver's interface.
 CONDITIONAL, WHILE, ASSIGN_DEFAULT, RELAXED = 13, 1, 1, 2
 SOURCE = r"""
@@ -141,8 +145,6 @@ class Graph:
 @functools.cache
 def _driver() -> Any:
     """The CUDA driver."""
-    import sys
-
     return ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
 
 
@@ -159,7 +161,7 @@ def _kernel(device: int) -> Any:
     """The kernel that decides whether a body runs once more, loaded on a device; None where there is no such thing."""
     import cupy
 
-    if not hasattr(_driver(), "cuGraphConditionalHandleCreate"):
+    if not hasattr(_driver(), "cuGraphConditionalHandleCreate") or UNDER_SANITIZER in os.environ:
         return None
     try:
         return cupy.RawModule(code=SOURCE, options=("-dc",)).get_function("go_on")
