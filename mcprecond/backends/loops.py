@@ -3,8 +3,8 @@
 On a GPU a loop is one graph with a conditional node, which repeats its body for as long as a kernel in the body asks
 for that, so that nothing runs for nothing and the host waits once. CuPy has no functions for such nodes: the CUDA
 driver is called by ctypes. Drivers have them since CUDA 12.4; that kernel is linked with libcudadevrt, which comes with
-the toolkit. Without one of the two, where something cannot be captured, and under compute-sanitizer, which cannot follow
-such a graph, the host repeats the body and looks at the states now and then.
+the toolkit. Without one of the two, where something cannot be captured, and under compute-sanitizer, which cannot
+follow such a graph, the host repeats the body and looks at the states now and then.
 """
 
 from __future__ import annotations
