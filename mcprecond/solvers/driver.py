@@ -229,8 +229,10 @@ def verdict(iteration: Iteration, state: int, before: float) -> Reason | None:
     """Why an iteration that has stopped in a state ends, its true residual measured; None if it is to start over. The
     norm of the residual was `before` at the last start.
     """
+    if state == NAN and iteration.has_diverged:
+        state = DIVERGED  # before it overflowed
     if not math.isfinite(iteration.true_residual_norm):
-        return Reason.DIVERGED if iteration.has_diverged else Reason.NOT_FINITE  # before it overflowed
+        return STOPPED_BY[state] if state == DIVERGED else Reason.NOT_FINITE
     if iteration.true_residual_norm <= iteration.limit:
         return Reason.CONVERGED
     if state == EXHAUSTED or iteration.true_residual_norm >= MOST_LEFT.get(state, USUALLY_LEFT) * before:

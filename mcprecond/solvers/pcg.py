@@ -127,7 +127,7 @@ def pcg(
         where), b has no column or more than 256, M has another shape, is known to be unsymmetric or is complex for a
         real A, another argument has a wrong type or value, the form does not fit M or several columns, or A times a
         vector of `nullspace` is not about zero (says how large it is). No error is raised if A is not symmetric, or is
-        singular with a b that does not fit: `pcg` tests for these after 100 iterations if the residual stagnates, or if
+        singular with a b that does not fit: `pcg` tests for these after 128 iterations if the residual stagnates, or if
         CG fails, and `reason` says so.
 
     References
