@@ -3,8 +3,9 @@
 On a GPU a loop is one graph with a conditional node, which repeats its body for as long as a kernel in the body asks
 for that, so that nothing runs for nothing and the host waits once. CuPy has no functions for such nodes: the CUDA
 driver is called by ctypes. Drivers have them since CUDA 12.4; that kernel is linked with libcudadevrt, which comes with
-the toolkit. Without one of the two, where something cannot be captured, and under compute-sanitizer, which cannot
-follow such a graph, the host repeats the body and looks at the states now and then.
+the toolkit. Without one of the two, where something cannot be captured, where the driver refuses the graph, as it may
+under MPS, and under compute-sanitizer, which cannot follow it, the host repeats the body and looks at the states now
+and then.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def repeat_on_host(run: Callable[[], None], states: Any, to_host: Callable[[Any]
 
 
 def repeat_on_device(function: Callable[[], None], states: Any, bundle: int) -> Callable[[int], None] | None:
-    """Return a loop that is one graph; None if this driver or this CuPy cannot do that. See `Backend.loop`."""
+    """Return a loop that is one graph; None where that is not possible. See `Backend.loop`."""
     import cupy
 
     kernel = _kernel(cupy.cuda.Device().id)
@@ -87,6 +88,11 @@ def repeat_on_device(function: Callable[[], None], states: Any, bundle: int) -> 
 
         return Graph(body, lambda handle: kernel((1,), (1,), (left, states, *layout, handle)))
 
+    try:
+        graph_of(bundle)
+    except DriverError:
+        return None
+
     def loop(most: int) -> None:
         times = bundle if most >= bundle else 1
         graph = graph_of(times)
@@ -94,6 +100,10 @@ def repeat_on_device(function: Callable[[], None], states: Any, bundle: int) -> 
         graph.launch()
 
     return loop
+
+
+class DriverError(RuntimeError):
+    """What the CUDA driver says of a call that has failed."""
 
 
 class Graph:
@@ -127,7 +137,7 @@ class Graph:
                 body()
                 decide(cupy.uint64(handle.value))
             except BaseException:
-                with contextlib.suppress(RuntimeError):  # the first error is the one to tell
+                with contextlib.suppress(DriverError):  # the first error is the one to tell
                     _call("cuStreamEndCapture", pointer, ctypes.byref(ended))
                 raise
             _call("cuStreamEndCapture", pointer, ctypes.byref(ended))
@@ -149,11 +159,11 @@ def _driver() -> Any:
 
 
 def _call(name: str, *arguments: Any) -> None:
-    """Call a function of the driver; RuntimeError says what has failed."""
+    """Call a function of the driver; a DriverError says what has failed."""
     if error := getattr(_driver(), name)(*arguments):
         text = ctypes.c_char_p()
         _driver().cuGetErrorString(error, ctypes.byref(text))
-        raise RuntimeError(f"{name}: {(text.value or b'unknown error').decode()}")
+        raise DriverError(f"{name}: {(text.value or b'unknown error').decode()}")
 
 
 @functools.cache

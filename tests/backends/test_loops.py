@@ -64,6 +64,24 @@ def test_a_driver_without_conditional_nodes_repeats_a_graph(monkeypatch):
 
 
 @pytest.mark.gpu
+def test_a_driver_that_refuses_the_graph_repeats_one(monkeypatch):
+    from mcprecond.backends import get_backend
+
+    backend, call = get_backend("gpu"), loops._call
+
+    def refuse(name, *arguments):
+        if name == "cuGraphInstantiateWithFlags":
+            raise loops.DriverError("refused")
+        call(name, *arguments)
+
+    monkeypatch.setattr(loops, "_call", refuse)
+    body, count, states = counting(backend, [40])
+    body(), count.fill(0), states.fill(0)
+    backend.loop(body, states, True, 4)(1000)
+    assert 40 <= int(count[0]) <= 43
+
+
+@pytest.mark.gpu
 def test_a_gpu_that_has_conditional_nodes_uses_them():
     import cupy
 
@@ -84,6 +102,6 @@ def test_what_fails_in_a_loop_tells_its_own_error_and_leaves_nothing_captured():
 
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
-            backend.loop(fail, backend.xp.zeros(1, np.int64), True, 1)(3)
+            backend.loop(fail, backend.xp.zeros(1, np.int64), True, 1)
         gc.collect()
         assert backend.to_host(kept).tolist() == [0, 1, 2]
