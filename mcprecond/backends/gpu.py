@@ -199,29 +199,30 @@ def _launchers(kernel_set: KernelSet, program: Program, lanes: int, device: int)
     module = cupy.cuda.Module()
     module.load(machine_code(program))
     return {
-        name: _launcher(module.get_function(name), side.launch, lanes) for name, side in kernel_set.functions.items()
+        name: _launcher(module.get_function(name), side.launch, lanes, device)
+        for name, side in kernel_set.functions.items()
     }
 
 
-def _launcher(kernel: Any, launch_mode: Launch, lanes: int) -> Callable[..., None]:
-    most_blocks = None if launch_mode == "per_item" else _resident_blocks(kernel)
+def _launcher(kernel: Any, launch_mode: Launch, lanes: int, device: int) -> Callable[..., None]:
+    resident = None if launch_mode == "per_item" else _resident_blocks(kernel, device)
     cooperative = launch_mode == "resident"
 
     def launch(items: int, *args: Any) -> None:
         blocks = -(-items * lanes // BLOCK)
-        if most_blocks is not None and is_same_on_all_gpus():
-            blocks = min(blocks, most_blocks_of(REFERENCE))  # kernels leave a number for each block, and add these up
-        if most_blocks is not None and (cooperative or not is_same_on_all_gpus()):
-            blocks = min(blocks, most_blocks)
+        if resident is not None:
+            # Each block leaves a number, and kernels add these up.
+            most = most_blocks_of(REFERENCE) if is_same_on_all_gpus() else resident
+            blocks = min(blocks, most, resident) if cooperative else min(blocks, most)
         if blocks:
             kernel((blocks,), (BLOCK,), (items, *args), enable_cooperative_groups=cooperative)
 
     return launch
 
 
-def _resident_blocks(kernel: Any) -> int:
-    """How many blocks of a kernel the current device holds at once."""
+def _resident_blocks(kernel: Any, device: int) -> int:
+    """How many blocks of a kernel the device holds at once."""
     import cupy
 
     per_processor = cupy.cuda.driver.occupancyMaxActiveBlocksPerMultiprocessor(kernel.ptr, BLOCK, 0)
-    return per_processor * cupy.cuda.Device().attributes["MultiProcessorCount"]
+    return per_processor * _attributes_of(device)["MultiProcessorCount"]

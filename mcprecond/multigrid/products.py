@@ -36,7 +36,7 @@ TABLE_PER_THREAD, NUMBER_BYTES = 8, 80
 LEAST_LANES = 4
 #: We expect that rows of a product are on average at most GROWTH times as long as rows of the second factor.
 GROWTH = 4
-LEAST_ROOM = 2**18  # entries
+LEAST_ROOM, LEAST_USED = 2**18, 0.75  # entries, and the share of them that is used if all are kept
 #: A team reserves room for at most MOST_RESERVED entries at once. If LEAST_ROWS rows of the expected length need more
 #: than it may reserve, it reserves room for one row at a time: rows are not split, so that the rest of a reservation
 #: would often be too small for the next row and stay empty.
@@ -243,7 +243,8 @@ class Multiplication:
         rows, self.rows = self.rows, None
         assert rows is not None
         columns = rows.columns[: self.room]
-        self.kept = rows._replace(columns=columns.copy(), numbers=None)
+        is_tight = len(columns) >= LEAST_USED * len(rows.columns)  # otherwise what is empty is not kept
+        self.kept = rows._replace(columns=columns if is_tight else columns.copy(), numbers=None)
         return rows._replace(columns=columns)
 
     def compute(self, left: Arrays, right: Rows) -> Rows:

@@ -38,6 +38,9 @@ LOGGER = logging.getLogger("mcprecond")
 MINUTE = 60.0
 #: Where somebody watches, the host reads after so many iterations first, and then whenever a tenth more have been done.
 FIRST_WATCHED = 8
+#: Iterations of a loop read at most so many entries of A, or are FIRST_WATCHED: Ctrl-C and the log do not have to wait
+#: for more than some tenths of a second, or for some seconds with an M that takes long.
+ENTRIES_PER_READ = 2**34
 #: A residual of at most so many units of rounding counts as rounding.
 ROUNDING = 100
 #: A state that only the host finds.
@@ -162,8 +165,9 @@ def iterate(
 
 def iterations_until_read(iteration: Iteration, examined: int, is_watched: bool) -> int:
     """After how many more iterations the host reads the residuals: it will be examined after `examined` of them."""
-    count = iteration.count
-    most = min(iteration.backend.iterations_per_read, max(examined - count, 1))
+    count, entries = iteration.count, iteration.A.values.size if isinstance(iteration.A, Csr) else 0
+    most = max(ENTRIES_PER_READ // max(entries, 1), FIRST_WATCHED)
+    most = min(most, iteration.backend.iterations_per_read, max(examined - count, 1))
     if is_watched:
         most = min(most, max(FIRST_WATCHED - count, count // 10 + 1))
     return most
