@@ -82,7 +82,7 @@ class Backend(Protocol):
         captures : bool
             Whether `function` launches kernels and does nothing else, as for `repeatable`.
         bundle : int
-            On the GPU the states are looked at after so many runs only, unless `most` is less.
+            On the GPU the loop reads the states after every `bundle` runs, or after each one if `most` is less.
         """
 
     def zeros(self, count: int, dtype: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Counters on a GPU that begin with zero: many share one fill, which takes as long as a launch."""
+"""Counters on a GPU that start at zero. A fill takes as long as a launch, so many counters share one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-#: So many numbers of 8 bytes are filled at once; who needs more than MOST of them gets a fill of their own.
+#: One fill makes AT_ONCE numbers of 8 bytes. A request for more than MOST of them gets an array of its own.
 AT_ONCE, MOST = 2**13, 2**11
 
 

@@ -1,9 +1,10 @@
-// Sums over what comes before: within a block, and over the grid.
+// Exclusive prefix sums: of the threads of a block, and of many numbers by a whole grid.
 #pragma once
 
 #include "cuda/grid.cuh"
 
-// Return the sum of the numbers of the threads before this one in the block; `total` becomes that of all of them.
+// Return the exclusive prefix sum: each thread of the block contributes a number, and gets the sum of the numbers of all
+// threads with a lower index. The sum of all numbers is stored in `total`.
 __device__ __forceinline__ long long block_scan(long long number, long long& total) {
     __shared__ long long of_warps[BLOCK / WARP];
     int warp = threadIdx.x / WARP;
@@ -12,7 +13,7 @@ __device__ __forceinline__ long long block_scan(long long number, long long& tot
         long long other = __shfl_up_sync(FULL_WARP, through, step);
         if (lane_id() >= step) through += other;
     }
-    __syncthreads();  // all have read those of the last call
+    __syncthreads();  // until all threads have read the sums of the last call
     if (lane_id() == WARP - 1) of_warps[warp] = through;
     __syncthreads();
     total = 0;
@@ -23,16 +24,18 @@ __device__ __forceinline__ long long block_scan(long long number, long long& tot
     return before + through - number;
 }
 
-// What a grid needs to scan: zeros at first, with a number for each block.
+// The memory that a grid needs for a prefix sum. All of it is zero before the kernel starts; `of_blocks` has as many
+// numbers as the grid has blocks.
 struct Control {
     uint32 arrivals;
     long long longest;
     long long of_blocks[1];
 };
 
-// Write where each of n lists begins, one behind the other, and where the last one ends; `length(i)` is the length of
-// list i. `control->longest` becomes that of the longest one. The grid is resident; behind the call all threads see the
-// offsets. They may lie where the lengths are.
+// Compute the n + 1 offsets of n lists that are stored one after the other; `length(i)` returns the length of list i.
+// The length of the longest list is stored in `control->longest`. All blocks of the grid have to be resident, because
+// they wait for each other. When the function returns, every thread can read all offsets. `length` may read the array
+// `offsets`, since each length is read before its place is overwritten.
 template <typename Length>
 __device__ void write_offsets(long long n, Length length, long long* offsets, Control* control) {
     long long share = (n + gridDim.x - 1) / gridDim.x;

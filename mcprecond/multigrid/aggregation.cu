@@ -40,12 +40,13 @@ struct Control {  // lies in `scratch`, which the host zeroes
     int left[2], kept[2];  // lengths of worklists, by parity of the round
 };
 
-// Count further vertices within distance 1 of v that have chosen it, or are not free; `missing` of v are left.
+// Tell v that further vertices within distance 1 have chosen it, or are not free; missing[v] counts those that have not.
 __device__ __forceinline__ void vote(int v, int votes, int* missing, uint32* own) {
     if (atomicSub(&missing[v], votes) == votes) own[v] = IN;
 }
 
-// Where a list is short only every 2^k-th thread takes a vertex of it, so that more teams have work. Returns k.
+// Return the k for which every 2^k-th thread takes a vertex of the list. If the list is short, k is above 0, so that its
+// vertices are spread over more teams.
 __device__ __forceinline__ int spacing_of(long long length) {
     int spacing = 0;
     while (1 << spacing < LANES && length << spacing + 1 <= thread_count()) ++spacing;

@@ -9,7 +9,7 @@ __device__ __forceinline__ int row_of_entry(const long long* indptr, long long n
     return (int)(n ? row_of(indptr, n, e) : e);
 }
 
-// Put the rows of the entries of column c into a list, in order: a block goes over the columns of all entries.
+// List the rows that have an entry in column c, in ascending order. The whole block reads the columns of all entries.
 __device__ void list_rows(long long c, long long entries, long long n, const long long* indptr, const int* columns,
                           int* rows, OFFSET* places) {
     for (long long first = 0, found = 0, total; first < entries; first += BLOCK * ENTRIES_OF_THREAD, found += total) {
@@ -22,9 +22,9 @@ __device__ void list_rows(long long c, long long entries, long long n, const lon
     }
 }
 
-// First entries are placed in the order in which threads count them. Then the rows of each column are sorted: the place
-// of a row is the number of smaller ones. If a list is so long that this takes longer than a block takes to go over all
-// entries, the block does so.
+// At first the rows of a column are stored in the order in which threads happen to count its entries. Then they are
+// sorted: the position of a row is the number of smaller rows in the column. If a column is so long that sorting would
+// take longer than reading all entries, `list_rows` lists its rows.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     transpose(long long threads, long long entries, long long n, long long width, const long long* indptr,
               const int* columns, long long* offsets, int* rows, OFFSET* places, int* numbers, int* found,

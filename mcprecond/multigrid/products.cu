@@ -398,7 +398,8 @@ __device__ __forceinline__ void add_rows(Sums<IS_KNOWN>& sums, Multiple* next, i
 // Add up row i of the product, or nothing if i is negative, and return whether the row fits. Each thread of the team
 // looks up one of the next rows of the second factor.
 #if WIDTH == 0 && !defined(WIDE)
-// Without numbers no order matters, and each thread takes rows of its own, which may be as short as one entry.
+// If the product has no numbers, its columns may be inserted in any order. So each thread inserts the columns of rows of
+// its own: if these have only one entry each, threads that shared a row would have nothing to do.
 template <bool IS_KNOWN>
 __device__ __forceinline__ bool add_up(Sums<IS_KNOWN>& sums, long long i, const Csr& left, const Rows& right) {
     OFFSET begin = i < 0 ? 0 : left.indptr[i], end = i < 0 ? 0 : left.indptr[i + 1];

@@ -32,14 +32,16 @@ Arrays = tuple[Any, Any, Any]
 #: hash table for the columns (half as many for complex128), and, where an entry has several numbers, NUMBER_BYTES for
 #: these.
 TABLE_PER_THREAD, NUMBER_BYTES = 8, 80
-#: A team has at least so many threads: the shared memory of a block is enough for its teams then.
+#: A team has at least LEAST_LANES threads. With smaller teams a block would need more shared memory than it can have.
 LEAST_LANES = 4
 #: We expect that rows of a product are on average at most GROWTH times as long as rows of the second factor.
 GROWTH = 4
-LEAST_ROOM, LEAST_USED = 2**18, 0.75  # entries, and the share of them that is used if all are kept
-#: A team reserves room for at most MOST_RESERVED entries at once. If LEAST_ROWS rows of the expected length need more
-#: than it may reserve, it reserves room for one row at a time: rows are not split, so that the rest of a reservation
-#: would often be too small for the next row and stay empty.
+#: The array for the entries of a product has room for at least LEAST_ROOM of them. If less than the share LEAST_USED of
+#: the array is used, the entries are copied to a smaller one.
+LEAST_ROOM, LEAST_USED = 2**18, 0.75
+#: A team reserves room for several rows at once, but for at most MOST_RESERVED entries. If that is not enough for
+#: LEAST_ROWS rows of the expected length, the team reserves room for each row separately. Otherwise much of the room
+#: would be wasted, because a row that does not fit into the rest of a reservation needs a new one.
 MOST_RESERVED, LEAST_ROWS = 512, 4
 #: A row that is too long for shared memory is added up in global memory, in an array with k numbers for every column.
 #: Each block of threads has such an array, and all of them together have at most MOST_BYTES, unless one alone has more.
@@ -47,8 +49,9 @@ MOST_BYTES = 2**26
 #: A team goes over each row of the first factor. On a GPU, if one of them has more than LONG entries, all are cut into
 #: pieces of at most PIECE entries.
 LONG, PIECE = 2048, 512
-#: The kernels count the entries for which room is reserved, the entries that are stored, the entries of the longest
-#: row, the rows that a team has too little memory for, the rows for which there was no room, and the entries of these.
+#: What the kernels count: entries for which teams have reserved room (USED), entries that are stored (ENTRIES), entries
+#: of the longest row (LONGEST), rows that do not fit into the memory of a team (LEFT_OVER), rows that were not stored
+#: because the array was full (WAITING), and the entries of these rows (LACKING).
 USED, ENTRIES, LONGEST, LEFT_OVER, WAITING, LACKING = range(COUNTERS := 6)
 CUDA_CONSTANTS = {
     "TABLE_PER_THREAD": TABLE_PER_THREAD,
@@ -243,7 +246,7 @@ class Multiplication:
         rows, self.rows = self.rows, None
         assert rows is not None
         columns = rows.columns[: self.room]
-        is_tight = len(columns) >= LEAST_USED * len(rows.columns)  # otherwise what is empty is not kept
+        is_tight = len(columns) >= LEAST_USED * len(rows.columns)
         self.kept = rows._replace(columns=columns if is_tight else columns.copy(), numbers=None)
         return rows._replace(columns=columns)
 

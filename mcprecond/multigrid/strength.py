@@ -241,28 +241,15 @@ def strength_across(i, j, indptr, indices, values, signed, is_known, strengths):
 
 @KERNELS.per_item
 def find_strong(
-    first,
-    end,
-    indptr,
-    indices,
-    values,
-    sizes,
-    theta,
-    signed,
-    spreads,
-    is_known,
-    strengths,
-    counts,
-    degrees,
-    found,
+    first, end, indptr, indices, values, sizes, theta, signed, spreads, is_known, strengths, counts, degrees, found,
     any_spread,
-):
+):  # fmt: skip
     """Write the columns of the strong entries of row i to `found`, from ``indptr[i]`` on, and their number to
     ``counts[i + 1]``, and without the diagonal entry to ``degrees[i]``.
 
     The diagonal entry counts as strong. The larger strength of a_ij and a_ji decides for both. Unless strengths are
-    known they are magnitudes. If positive entries are spread and there is one, `any_spread` says so, and nothing else
-    is of use.
+    known they are magnitudes. If positive entries are to be spread and there is one, `any_spread` becomes 1, and the
+    other results are not valid.
     """
     for i in range(first, end):
         if any_spread[0] and spreads:

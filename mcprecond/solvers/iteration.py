@@ -39,8 +39,8 @@ ALPHA, BETA, RZ, RR, TOLERANCE, ROUNDING, LEAST_RZ, UNIT = range(SHARED := 8)
 SCALARS = SHARED + 4  # as many more as a method has of its own
 
 HISTORY = 1024  # residuals that the device keeps until the host reads them
-# Iterations in one pass of the captured loop, which costs some 4 us by itself. Those after the last one return at once,
-# but for M.
+# How many iterations a pass of the captured loop has. Each pass takes some 4 us in addition to its iterations. If a
+# solve ends within a pass, the kernels of the iterations that are left return at once, but those of M do not.
 BUNDLE = 4
 CUDA_CONSTANTS = {
     **{"STATE": STATE, "ITERATION": ITERATION, "MAXITER": MAXITER, "ARRIVALS": ARRIVALS},

@@ -458,7 +458,8 @@ def test_levels_of_random_graphs_stay_sparse(build, name, to_device):
     graph = sp.csr_matrix(graph + graph.T)
     A = to_device(sp.csr_matrix(sp.diags_array(np.asarray(graph.sum(axis=1)).ravel() + 0.1) - graph))
     M = build(A)
-    # Once the levels have reached the limit, SmoothedAggregation still adds coarser levels, with P = T.
+    # When the limit is reached, SmoothedAggregation no longer smooths prolongators, but it goes on to coarser levels.
+    # With these the total may exceed the limit a little.
     assert M.operator_complexity <= (1.2 if build is SmoothedAggregation else 1) * MOST_COMPLEXITY
     assert name == "hubs" or any(word in str(M) for word in ("P not smoothed", "of P", "too dense"))
     result = pcg(A, to_device(np.ones(A.shape[0])), M=M, rtol=1e-8)
