@@ -57,7 +57,7 @@ def few_blocks(request, monkeypatch):
     """Grids that wait, and those that stride, have so many blocks at most."""
     asked = []
 
-    def resident_blocks(kernel):
+    def resident_blocks(kernel, device):
         asked.append(kernel)
         return request.param
 

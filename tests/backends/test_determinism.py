@@ -148,7 +148,7 @@ def test_all_gpus_agree_at_a_level(hubs, monkeypatch, to_device, backend):
         own = dict(gpu._attributes_of(0))
         small = own | {"MultiProcessorCount": 24, "L2CacheSize": 2**22, "MemoryClockRate": 10**6}
         monkeypatch.setattr(gpu, "_attributes_of", lambda device: small)
-        monkeypatch.setattr(gpu, "_resident_blocks", lambda kernel: 24)
+        monkeypatch.setattr(gpu, "_resident_blocks", lambda kernel, device: 24)
         gpu._launchers.cache_clear()
         gpu._variant.cache_clear()
         try:
