@@ -51,6 +51,7 @@ OUTCOMES = ("passed", "failed", "skipped", "error")
 #: machine has.
 PER_GPU, MOST = 14, 28
 THREADS = 2  # of each process: with one for each processor the loops of all are in each other's way
+THREAD_VARIABLES = ("MCPRECOND_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 LONG = 20.0  # seconds: the tests of a function that takes longer are shared out one by one
 
 
@@ -118,7 +119,8 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
 
     # With the hash of the module: when it changes, its units have not run.
     found = units_of(session.items, last_record().get("seconds", {}))
-    units = {f"{unit} {digest_of(items[0].path)}": items for unit, items in found.items()}
+    hash_of = {path: digest_of(path) for path in {items[0].path for items in found.values()}}
+    units = {f"{unit} {hash_of[items[0].path]}": items for unit, items in found.items()}
     Path(claims, "units.json").write_text(json.dumps(list(units)))
     for unit, items in units.items():
         if file_of(progress, unit).exists() or not claimed(claims, unit):
@@ -150,7 +152,7 @@ def run_once(claims: Path, progress: Path, variables: dict[str, str]) -> tuple[C
     command += ["--hypothesis-profile", "gpu", "--durations", "8", "--claims", str(claims), "--progress", str(progress)]
     command.append(str(TESTS))
     paths = [str(TESTS), str(TESTS.parent), os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {"MCPRECOND_NUM_THREADS": str(THREADS)}
+    environment = os.environ | dict.fromkeys(THREAD_VARIABLES, str(THREADS))
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
     environment |= variables
     gpus = visible_gpus()

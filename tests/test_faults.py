@@ -378,6 +378,26 @@ def test_an_interrupt_anywhere_leaves_nothing_behind(name, to_device, backend):
     np.testing.assert_array_equal(backend.to_host(run()), expected)
 
 
+@pytest.mark.gpu
+def test_an_interrupt_while_a_loop_is_made_ends_its_capture(monkeypatch):
+    """To free a stream that captures may crash."""
+    import cupy
+
+    backend, streams = get_backend("gpu"), []
+    make_stream, kept = cupy.cuda.Stream, cupy.zeros(1, np.int64)
+
+    def remember(**options: Any) -> Any:
+        streams.append(make_stream(**options))
+        return streams[-1]
+
+    monkeypatch.setattr(cupy.cuda, "Stream", remember)
+    make = partial(backend.loop, partial(kept.fill, 1), kept, True, 1)
+    for number in range(1, lines_of(make) + 1):
+        assert is_interrupted(make, number) and not any(stream.is_capturing() for stream in streams)
+    make()(100)
+    assert int(kept[0]) == 1 and streams
+
+
 @pytest.mark.parametrize("kind", UPDATED)
 def test_an_interrupted_update_has_old_values_or_new_ones(kind, to_device, backend):
     A, other, _ = system(to_device)

@@ -132,15 +132,16 @@ class Graph:
         pointer = ctypes.c_void_p(stream.ptr)
         with stream:
             inside = ctypes.c_void_p(params.bodies[0])
-            _call("cuStreamBeginCaptureToGraph", pointer, inside, None, None, ctypes.c_size_t(0), RELAXED)
+            # All inside, so that whatever ends it, Ctrl-C too, leaves no stream that captures: to free one is a crash.
             try:
+                _call("cuStreamBeginCaptureToGraph", pointer, inside, None, None, ctypes.c_size_t(0), RELAXED)
                 body()
                 decide(cupy.uint64(handle.value))
+                _call("cuStreamEndCapture", pointer, ctypes.byref(ended))
             except BaseException:
                 with contextlib.suppress(DriverError):  # the first error is the one to tell
                     _call("cuStreamEndCapture", pointer, ctypes.byref(ended))
                 raise
-            _call("cuStreamEndCapture", pointer, ctypes.byref(ended))
         self._graph = ctypes.c_void_p()
         _call("cuGraphInstantiateWithFlags", ctypes.byref(self._graph), graph, ctypes.c_ulonglong(0))
         weakref.finalize(self, _driver().cuGraphExecDestroy, self._graph).atexit = False
