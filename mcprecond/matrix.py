@@ -74,8 +74,9 @@ class AdmittedMatrix:
         The largest magnitude of a value, or of a part of a complex one; None if values were not checked.
     is_ours : bool
         Whether this package has computed the matrix, so that nobody else changes its values.
-    is_hermitian : bool
-        Whether each entry is known to be exactly the conjugate of that across; where one is not stored it is zero.
+    across : (int or None, bool), optional
+        What is found by comparing each entry with the conjugate of that across, which is zero where it is not stored:
+        the place of the first one that differs by more than rounding, and whether all are exactly equal.
     spectral_radius : float or None
         A bound of the eigenvalues of D^-1 A, where multigrid has estimated it; D is the diagonal.
     """
@@ -88,7 +89,7 @@ class AdmittedMatrix:
     is_symmetric: bool
     largest: float | None = None
     is_ours: bool = False
-    is_hermitian: bool = False
+    across: tuple[int | None, bool] | None = None
     spectral_radius: float | None = None
 
     @classmethod
@@ -165,6 +166,16 @@ class AdmittedMatrix:
     @cached_property
     def _pivots(self) -> tuple[Any, Any]:
         return read_diagonal(self.indptr, self.indices, self.data, self.backend)
+
+    @property
+    def is_hermitian(self) -> bool:
+        """Whether A is known to be exactly Hermitian."""
+        return self.across is not None and self.across[1]
+
+    @property
+    def first_unsymmetric(self) -> int | None:
+        """The place of the first entry that is known to differ from that across by more than rounding."""
+        return None if self.across is None else self.across[0]
 
     def renewed(self) -> AdmittedMatrix:
         """The same matrix after its values have been computed anew: what depends on them is found again."""

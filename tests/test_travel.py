@@ -53,6 +53,7 @@ MAKERS = {
     "W cycles of levels of V cycles": lambda A, **options: SmoothedAggregation(
         A, max_coarse=20, **options
     ).aspreconditioner("W"),
+    "adjoint of a V cycle": lambda A, **options: ClassicalAMG(A, postsweeps=0, max_coarse=20, **options).H,
     **{
         f"multigrid, {smoother}": (
             lambda A, smoother=smoother, **options: SmoothedAggregation(A, smoother=smoother, max_coarse=20, **options)

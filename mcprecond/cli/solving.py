@@ -27,6 +27,7 @@ from mcprecond.cli.arguments import (
 )
 from mcprecond.cli.parsing import AsJson, File, NearNullSpace, NullSpaceFile, Option
 from mcprecond.cli.terminal import print_facts, working
+from mcprecond.multigrid import fitting_multigrid
 from mcprecond.preconditioners.setup import admit
 from mcprecond.problems.files import columns, vector
 from mcprecond.problems.placing import place_matrix
@@ -214,7 +215,7 @@ def set_up(
     elif preconditioner == "ilu0":
         M = mcprecond.ILU0(A) if coloring == "auto" else mcprecond.ILU0(A, ordering="color", coloring=coloring)
     elif preconditioner == "multigrid":
-        M = mcprecond.SmoothedAggregation(A, B, coloring=coloring, block_size=block_size)
+        M = fitting_multigrid(A, B, coloring=coloring, block_size=block_size)
     elif preconditioner == "jacobi":
         M = backend.sparse.csr_matrix(backend.sparse.diags(1 / A.diagonal()))
     backend.synchronize()

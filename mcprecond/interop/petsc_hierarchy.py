@@ -20,6 +20,8 @@ from mcprecond.multigrid.named_smoothers import POLYNOMIALS, SMOOTHERS, choose_s
 from mcprecond.multigrid.setup import FALL
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 
+#: PETSc has no name for the smoother of matrices that are not symmetric.
+FOR_SYMMETRIC = tuple(name for name in SMOOTHERS if name != "damped_jacobi")
 #: PCMG has no K cycle.
 CYCLES = ("V", "W")
 #: The polynomials of `mcprecond.multigrid.polynomial`, as options of PETSc. No diagonal entry is negative; where PETSc
@@ -89,7 +91,7 @@ class Hierarchy:
         block_size = integer(block_size, "block_size", 1, LARGEST_BLOCK)
         theta = None if theta is None else real(theta, "theta", 0, 1)
         self.cycle = one_of(cycle, "cycle", CYCLES)
-        self.smoother = choose_smoother(one_of(smoother, "smoother", SMOOTHERS), coloring)
+        self.smoother = choose_smoother(one_of(smoother, "smoother", FOR_SYMMETRIC), coloring)
         self.presweeps, self.postsweeps = integer(presweeps, "presweeps", 1), integer(postsweeps, "postsweeps", 1)
         self.symmetric = self.presweeps == self.postsweeps
         max_levels = integer(max_levels, "max_levels", 1)

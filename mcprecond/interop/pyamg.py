@@ -315,7 +315,7 @@ def ruge_stuben_solver(
     Raises
     ------
     TypeError, ValueError
-        As `ClassicalAMG`: for an unsymmetric A let PyAMG build the levels.
+        As `ClassicalAMG`.
 
     Examples
     --------

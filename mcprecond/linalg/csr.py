@@ -22,7 +22,7 @@ from mcprecond.backends import Backend, KernelSet, compile_inlined, offset_type,
 from mcprecond.linalg.columns import KERNELS as COLUMN_KERNELS
 from mcprecond.linalg.columns import PIECE
 from mcprecond.linalg.operator import Operator
-from mcprecond.matrix import AdmittedMatrix, rows_of
+from mcprecond.matrix import AdmittedMatrix, rows_of, transpose
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE STORED ARGUMENT LANES LONG_ROWS=0")
 
@@ -94,6 +94,13 @@ class Csr(Operator):
         product = self._backend.xp.empty(self.rows, self.dtype)
         self.enqueue(self.new_state(), v, product)
         return product
+
+    def adjoint(self) -> Csr:
+        """The conjugate transpose, with values of the same dtype, for vectors of the same dtype."""
+        parts = self.values.conj(), self.indices, self.indptr
+        csr = transpose(self._backend.sparse.csr_matrix(parts, shape=self.shape), self._backend)
+        longest = int((csr.indptr[1:] - csr.indptr[:-1]).max()) if self.shape[1] else 0
+        return Csr(csr, self._backend, dtype=self.dtype, longest_row=longest, exponent=self._exponent)
 
     def diagonal_magnitudes(self) -> Any:
         """The magnitudes of the diagonal entries: of one of them where they are repeated, 0 where there is none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -28,8 +29,7 @@ class Dense(Operator):
     ----------
     csr : sparse matrix, shape (n, n)
     definite : bool
-        Whether the matrix is Hermitian and positive definite or semidefinite. If it is not, the host computes its
-        pseudo-inverse.
+        Whether the matrix is Hermitian and positive definite or semidefinite.
     sizes : function, optional
         See `inverse_of`.
     """
@@ -37,8 +37,8 @@ class Dense(Operator):
     def __init__(
         self, csr: Any, backend: Backend, *, definite: bool = True, sizes: Callable[[], Any] | None = None
     ) -> None:
-        self.matrix = inverse_of(csr, backend, sizes) if definite else pseudo_inverse(csr, backend)
-        self.shape, self.dtype = csr.shape, csr.dtype
+        self.definite, self.shape, self.dtype = definite, csr.shape, csr.dtype
+        self.matrix = self._inverse_of(csr, backend, sizes)
         self._run = backend.kernels(KERNELS, VALUE=csr.dtype, LANES=32)
 
     @property
@@ -46,9 +46,18 @@ class Dense(Operator):
         """Memory in bytes."""
         return self.matrix.nbytes
 
+    def adjoint(self) -> Dense:
+        """The conjugate transpose of the inverse."""
+        other = copy.copy(self)
+        other.matrix = self.matrix.T.conj().copy()
+        return other
+
     def update(self, csr: Any, backend: Backend, sizes: Callable[[], Any] | None = None) -> None:
         """Take another matrix of the same shape, into the same array."""
-        self.matrix[...] = inverse_of(csr, backend, sizes)
+        self.matrix[...] = self._inverse_of(csr, backend, sizes)
+
+    def _inverse_of(self, csr: Any, backend: Backend, sizes: Callable[[], Any] | None) -> Any:
+        return inverse_of(csr, backend, sizes) if self.definite else general_inverse(csr, backend)
 
     def enqueue(self, state: None, b: Any, x: Any) -> None:
         """See `Operator`: x = inv(A) b."""
@@ -122,10 +131,21 @@ def _definite_inverse(dense: Any, least: float, backend: Backend) -> Any:
     return inverse.conj().T @ inverse
 
 
-def pseudo_inverse(csr: Any, backend: Backend) -> Any:
-    """The pseudo-inverse of any square matrix, as a dense array; computed on the host."""
-    dense = backend.to_host(csr.toarray())
-    return backend.xp.asarray(np.ascontiguousarray(np.linalg.pinv(dense) if dense.size else dense).astype(csr.dtype))
+def general_inverse(csr: Any, backend: Backend) -> Any:
+    """The inverse of any square matrix, or its pseudo-inverse if it is nearly singular, as a dense array; computed on
+    the host.
+    """
+    dense, eps = backend.to_host(csr.toarray()), float(np.finfo(csr.dtype).eps)
+    dense = dense.astype(np.complex128 if dense.dtype.kind == "c" else np.float64)
+    try:
+        inverse = np.linalg.inv(dense)
+        sizes = abs(inverse) @ (abs(dense).sum(axis=1))  # of what rounding of A changes in a solution of ones
+        is_singular = not float(sizes.max(initial=0)) * eps <= NEARLY
+    except np.linalg.LinAlgError:
+        is_singular = True
+    if is_singular:
+        inverse = np.linalg.pinv(dense, rcond=10 * len(dense) * eps)
+    return backend.xp.asarray(np.ascontiguousarray(inverse).astype(csr.dtype))
 
 
 @KERNELS.per_item(grain=ROWS // 8)

@@ -10,12 +10,12 @@ from mcprecond.backends import Backend
 from mcprecond.backends.arguments import integer, one_of, single, stored_dtype
 from mcprecond.backends.inputs import first_place
 from mcprecond.backends.updates import one_at_a_time
-from mcprecond.matrix import AdmittedMatrix, PatternChangedError
+from mcprecond.matrix import AdmittedMatrix, PatternChangedError, place_of
 from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Multigrid
 from mcprecond.multigrid.named_smoothers import check_smoother
 from mcprecond.multigrid.rehearsal import rehearse
 from mcprecond.multigrid.setup import Coarsening, Options, build_levels, update_levels
-from mcprecond.multigrid.strength import refuse_unsymmetric
+from mcprecond.multigrid.strength import compare_across
 from mcprecond.multigrid.units import Units, find_units, has_contrasts, scale_matrix, scales_of
 from mcprecond.preconditioners.setup import admit, admit_values
 from mcprecond.typing import Matrix
@@ -94,7 +94,7 @@ class BuiltMultigrid(Multigrid):
         """
         matrix = admit_definite(admit_values(A, self.origin, self.backend))[0]
         refuse_other_pattern(matrix, self.levels[0].A, self.backend)
-        matrix = refuse_unfit(matrix)
+        matrix = refuse_unfit(matrix, self.is_for_symmetric)
         self.is_halfway, was_extreme = True, self._is_extreme
         self._set_scales(matrix, self._units(matrix) if self._units else None)
         if was_extreme or self._is_extreme:
@@ -119,6 +119,7 @@ def options_for(
     max_levels: Any,
     max_coarse: Any,
     dtype: Any,
+    is_symmetric: bool = True,
 ) -> Options:
     """Check how levels are to be made, and choose what is left to the package."""
     backend = matrix.backend
@@ -129,7 +130,7 @@ def options_for(
     own = stored_dtype(dtype, matrix.dtype)
     narrowest = single(own) if dtype is None and not callable(smoother) else own
     narrow = own if dtype is None and has_contrasts(matrix) else narrowest
-    return Options(block_size, smoother, coloring, max_levels, max_coarse, own, narrow, narrowest)
+    return Options(block_size, smoother, coloring, max_levels, max_coarse, own, narrow, narrowest, is_symmetric)
 
 
 def in_scales(matrix: AdmittedMatrix, scales: Any) -> AdmittedMatrix:
@@ -137,16 +138,36 @@ def in_scales(matrix: AdmittedMatrix, scales: Any) -> AdmittedMatrix:
     return matrix if scales is None else scale_matrix(matrix, scales)
 
 
-def refuse_unfit(matrix: AdmittedMatrix) -> AdmittedMatrix:
-    """Return A, of which it is known then whether it is exactly Hermitian. Raise ValueError, naming a row, unless A is
-    Hermitian up to rounding with a positive diagonal.
+def refuse_unfit(matrix: AdmittedMatrix, has_to_be_symmetric: bool = True) -> AdmittedMatrix:
+    """Return A, of which it is known then whether it is exactly Hermitian. Raise ValueError, naming a row, unless A has
+    a positive diagonal, and is Hermitian up to rounding if it has to be.
     """
+    matrix = compared_across(matrix)
+    if has_to_be_symmetric and (k := matrix.first_unsymmetric) is not None:
+        row, column = place_of(matrix.csr, k, matrix.backend)
+        raise ValueError(
+            f"A is not symmetric (or Hermitian): it holds {matrix.data[k].item()} in row {row}, column {column}, and "
+            "something else across; this multigrid needs a symmetric A; use ClassicalAMG(A) with gmres or bicgstab"
+        )
+    return matrix
+
+
+def compared_across(matrix: AdmittedMatrix) -> AdmittedMatrix:
+    """Return A, of which it is known then whether it is Hermitian.
+
+    Raises
+    ------
+    ValueError
+        Unless the diagonal is positive; names a row.
+    """
+    if matrix.across is not None:
+        return matrix
     if not matrix.extremes[0] > 0:
         row = first_place(~(matrix.diagonal().real > 0), matrix.backend.xp)
         value = matrix.diagonal()[row].item()
         what = "a zero or missing diagonal entry" if value == 0 else f"{value} on the diagonal"
-        raise ValueError(f"A has {what} in row {row}; multigrid needs a positive definite A")
-    return matrix.knowing(is_hermitian=refuse_unsymmetric(matrix))
+        raise ValueError(f"A has {what} in row {row}; multigrid needs a positive diagonal, or a positive definite A")
+    return matrix.knowing(across=compare_across(matrix))
 
 
 def refuse_other_pattern(matrix: AdmittedMatrix, before: Any, backend: Backend) -> None:

@@ -19,7 +19,7 @@ from mcprecond.backends.team.atomics import atomic_add
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.linalg.diagonal import sizes_of
 from mcprecond.matrix import AdmittedMatrix
-from mcprecond.multigrid.built import BuiltMultigrid
+from mcprecond.multigrid.built import BuiltMultigrid, compared_across
 from mcprecond.multigrid.classical import ClassicalAMG
 from mcprecond.multigrid.hierarchy import MOST_DENSE
 from mcprecond.multigrid.smoothed_aggregation import SmoothedAggregation
@@ -111,12 +111,12 @@ def fitting_multigrid(
 ) -> BuiltMultigrid:
     """Return a hierarchy by the multigrid that fits a matrix: `SmoothedAggregation` or `ClassicalAMG`.
 
-    Classical multigrid is taken where more than 5 % of the entries are strong for one of their points only, or more
-    than 0.2 % of the points have no connection that is strong for both and rows that sum to about zero, or some points,
-    but no more than 10 %, have positive entries of more than a quarter of their diagonal entries together. With B or
-    with several unknowns to a node it is smoothed aggregation. Where a graph has hubs, rows of more than 50 times the
-    average length, and an estimate says that CG with the diagonal takes fewer than 60 iterations, the hierarchy has one
-    level, its smoother.
+    Classical multigrid is taken where A is not symmetric, or more than 5 % of the entries are strong for one of their
+    points only, or more than 0.2 % of the points have no connection that is strong for both and rows that sum to about
+    zero, or some points, but no more than 10 %, have positive entries of more than a quarter of their diagonal entries
+    together. With B or with several unknowns to a node it is smoothed aggregation. Where a graph has hubs, rows of more
+    than 50 times the average length, and an estimate says that CG with the diagonal takes fewer than 60 iterations, the
+    hierarchy has one level, its smoother.
 
     Parameters
     ----------
@@ -148,20 +148,25 @@ def fitting_multigrid(
     'SmoothedAggregation'
     """
     matrix = admit(A, device, finite=True)[0].canonical()
-    given: Any = matrix if device is None else A  # where vectors are, only A tells
-    reason = "connections are strong for both of their points, or weak for both"
+    reason, of_points = "connections are strong for both of their points, or weak for both", None
     if B is not None:
         reason = "B is given"
     elif block_size != 1:
         reason = f"block_size is {describe(block_size)}"
     elif matrix.extremes[0] > 0:
-        if needs_no_levels(matrix):
+        matrix = compared_across(matrix)
+        if matrix.first_unsymmetric is not None:
+            of_points = "A is not symmetric"
+        elif needs_no_levels(matrix):
             options["max_levels"] = 1
             reason = "the graph has hubs, and smoothing alone is expected to take few iterations"
-        elif of_points := features_of(matrix).reason:
-            M: BuiltMultigrid = ClassicalAMG(given, device=device, **options)
-            M.reason = of_points
-            return M
+        else:
+            of_points = features_of(matrix).reason
+    given: Any = matrix if device is None else A  # where vectors are, only A tells
+    if of_points:
+        M: BuiltMultigrid = ClassicalAMG(given, device=device, **options)
+        M.reason = of_points
+        return M
     M = SmoothedAggregation(given, B, block_size=block_size, device=device, **options)
     M.reason = reason
     return M

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mcprecond.backends.arguments import real
-from mcprecond.multigrid.built import BuiltMultigrid, admit_definite, options_for, refuse_unfit
+from mcprecond.multigrid.built import BuiltMultigrid, admit_definite, compared_across, options_for
 from mcprecond.multigrid.setup import Splitting
 from mcprecond.multigrid.splitting import THETA
 from mcprecond.tuning.least_time import ColoringArgument
@@ -23,25 +23,31 @@ class ClassicalAMG(BuiltMultigrid):
     ``M @ r`` is one cycle on A z = r from zero. With as many sweeps before the correction as after it M is symmetric
     positive definite for such an A, and fits CG.
 
+    A need not be symmetric: then M fits `gmres` and `bicgstab`. It is made for upwind differences of advection and
+    diffusion and for other matrices with a large positive diagonal and mostly negative entries beside it. P is that of
+    A, and R = P^H.
+
     Of the weights of a row of P the four largest are kept. Setup, updates and cycles are run-to-run deterministic, with
     the smoothers of this package.
 
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)
-        Symmetric or Hermitian positive definite, real or complex floats. Not changed; `levels` refers to it. If its
-        diagonal comes near the ends of a dtype's range, the coarse levels are those of A scaled by powers of two.
+        Real or complex floats: symmetric or Hermitian positive definite, or not symmetric, with a positive diagonal.
+        Not changed; `levels` refers to it. If its diagonal comes near the ends of a dtype's range, the coarse levels
+        are those of A scaled by powers of two.
     theta : float
         The limit of strength, from 0 to 1: point i depends strongly on j if ``-a_ij >= theta max_k(-a_ik)``.
     smoother, coloring, presweeps, postsweeps, cycle, max_coarse, dtype, device
-        As in `SmoothedAggregation`.
+        As in `SmoothedAggregation`. Where A is not symmetric, "auto" is "damped_jacobi" in place of "chebyshev", which
+        needs real eigenvalues, and there are no K cycles.
     max_levels : int
 
     Raises
     ------
     TypeError, ValueError
-        If A is not a square sparse matrix of finite floats, is not symmetric up to rounding (names an entry), has a
-        diagonal entry that is not positive, on whatever level (names the row), or another argument is out of range.
+        If A is not a square sparse matrix of finite floats, has a diagonal entry that is not positive, for a symmetric
+        A on whatever level (names the row), or another argument is out of range.
 
     References
     ----------
@@ -63,6 +69,15 @@ class ClassicalAMG(BuiltMultigrid):
     [3600, 1342, 286]
     >>> pcg(A, np.ones(3600), M=M, rtol=1e-8).iterations
     8
+
+    With advection along the rows:
+
+    >>> import scipy.sparse
+    >>> from mcprecond import bicgstab
+    >>> wind = scipy.sparse.diags_array([-1.0, 1.0], offsets=[-1, 0], shape=(3600, 3600))
+    >>> B = scipy.sparse.csr_array(0.01 * A + wind)
+    >>> bicgstab(B, np.ones(3600), M=ClassicalAMG(B), rtol=1e-8).iterations
+    8
     """
 
     def __init__(
@@ -83,7 +98,11 @@ class ClassicalAMG(BuiltMultigrid):
         self.theta = real(theta, "theta", 0, 1)
         self._take_cycle(smoother, presweeps, postsweeps, cycle)
         matrix, origin = admit_definite(A, device)
-        how = options_for(matrix, 1, self.smoother, coloring, max_levels, max_coarse, dtype)
-        matrix = refuse_unfit(matrix)
-        self._choose_scales(matrix, how, may_differ=True)
-        self._build(matrix, origin, Splitting(self.theta), how)
+        matrix = compared_across(matrix)
+        self.is_for_symmetric = matrix.first_unsymmetric is None
+        if cycle == "K" and not self.is_for_symmetric:
+            raise ValueError("cycle 'K' takes steps of CG, and A is not symmetric; take cycle='V' or cycle='W'")
+        shape = matrix, 1, self.smoother, coloring, max_levels, max_coarse, dtype
+        how = options_for(*shape, is_symmetric=self.is_for_symmetric)
+        self._choose_scales(matrix, how, may_differ=self.is_for_symmetric)
+        self._build(matrix, origin, Splitting(self.theta, self.is_for_symmetric), how)

@@ -60,6 +60,9 @@ class ExactPoints(Smoother):
     def update(self, matrix: AdmittedMatrix) -> None:
         self._dinv[...] = self._P.dinv
 
+    def adjoint(self) -> ExactPoints:
+        return self
+
     def new_state(self, columns: int = 1) -> None:
         return None
 

@@ -32,6 +32,11 @@ class PyAMGHierarchy(Multigrid):
         super().__init__(levels, coarse, backend, backend)
         self.symmetric = self.symmetric and options["symmetric"]
 
+    def _adjoint(self) -> Any:
+        if not self.symmetric:  # then R need not be the adjoint of P
+            raise TypeError("M is not symmetric, and its adjoint is not available; let PyAMG build levels for A.T")
+        return super()._adjoint()
+
     def update(self, A: Any) -> NoReturn:
         """There is no way to do that here.
 
@@ -57,7 +62,8 @@ def from_pyamg(
     """Return the levels of a PyAMG solver as a preconditioner with smoothers of this package.
 
     The matrices, prolongators and restrictions are PyAMG's, by smoothed aggregation, Ruge and Stuben's method, root
-    nodes or pairs; its smoothers and its coarse solver are not used. The coarsest level is solved by a pseudo-inverse.
+    nodes or pairs; its smoothers and its coarse solver are not used. The coarsest level is solved by its inverse, or by
+    a pseudo-inverse if it is nearly singular.
 
     Parameters
     ----------
@@ -106,9 +112,10 @@ def from_pyamg(
     backend = get_backend(device)
     stored = stored_dtype(dtype, theirs[0].A.dtype)
     levels: list[Level] = []
-    coarse = None
+    coarse, hermitian = None, True
     for number, level in enumerate(theirs):
         matrix = place_level(level.A, f"A of level {number}", backend)
+        hermitian = is_hermitian(matrix) if number == 0 else hermitian
         levels.append(ours := Level(matrix.csr, stored, stored))
         if number:
             finer, n, fine = theirs[number - 1], matrix.shape[0], levels[-2].A.shape[0]
@@ -120,7 +127,7 @@ def from_pyamg(
         else:
             matrix = narrow_matrix(matrix, stored, number, ADVICE)
             with naming_level(number):
-                ours.smoother = new_smoother(smoother, matrix, coloring, block_size_of(level.A))
+                ours.smoother = new_smoother(smoother, matrix, coloring, block_size_of(level.A), None, hermitian)
         if number:
             levels[-2].connect(ours, P, R, (longest_row(P), longest_row(R)), backend)
     return PyAMGHierarchy(
@@ -130,7 +137,7 @@ def from_pyamg(
         presweeps=presweeps,
         postsweeps=postsweeps,
         cycle=cycle,
-        symmetric=is_symmetric(levels, backend),
+        symmetric=hermitian and restricts_by_adjoints(levels, backend),
     )
 
 
@@ -178,10 +185,8 @@ def longest_row(C: Any) -> int:
     return int((C.indptr[1:] - C.indptr[:-1]).max()) if C.shape[0] else 0
 
 
-def is_symmetric(levels: list[Level], backend: Backend) -> bool:
-    """Whether A is Hermitian, and each restriction the adjoint of its prolongator, up to rounding."""
-    if not is_hermitian(admit(levels[0].A)[0]):
-        return False
+def restricts_by_adjoints(levels: list[Level], backend: Backend) -> bool:
+    """Whether each restriction is the adjoint of its prolongator, up to rounding."""
     for level in levels[:-1]:
         difference = abs(level.R - transpose(level.P.conj(), backend))
         if difference.nnz and float(difference.max()) > 1e-6 * float(abs(level.P).max()):

@@ -152,6 +152,9 @@ class Multigrid(Preconditioner):
     """
 
     takes_long = True
+    remedy_for_asymmetry = "take presweeps = postsweeps, or gmres or bicgstab if A is not symmetric"
+    #: Whether A is Hermitian up to rounding.
+    is_for_symmetric = True
     #: With more of them, vectors of the finest level take more time than its matrix.
     columns_at_once = 8
 
@@ -177,7 +180,7 @@ class Multigrid(Preconditioner):
         self._twice = corrected_twice(entries) if self.cycle != "V" else [False] * len(levels)
         for number, level in enumerate(levels):
             self._twice[number] &= not (level.smoother is not None and level.smoother.is_exact)
-        self.symmetric = self.presweeps == self.postsweeps
+        self.symmetric = self.is_for_symmetric and self.presweeps == self.postsweeps
         self.linear = self.cycle != "K"
         super().__init__(origin, levels[0].A.shape, levels[0].A.dtype)
 
@@ -585,9 +588,7 @@ class Multigrid(Preconditioner):
     def _adjoint(self) -> Any:
         if not self.linear:
             raise TypeError("M is not linear, and has no adjoint; take cycle='V' or cycle='W'")
-        if not self.symmetric:
-            raise TypeError("M is not symmetric, and its adjoint is not available; take presweeps = postsweeps")
-        return self
+        return self if self.symmetric else AdjointCycle(self)
 
     def _transpose(self) -> Any:
         if self.dtype.kind != "c":
@@ -605,10 +606,16 @@ class OtherCycle(Multigrid):
     """
 
     def __init__(self, M: Multigrid, cycle: str, origin: Backend) -> None:
-        self._of, self.cycle, self._at, self._is_extreme = M, cycle, M.updates, M._is_extreme
+        self._of, self.cycle = M, cycle
         self.presweeps, self.postsweeps = M.presweeps, M.postsweeps
-        super().__init__(M.levels, M._coarse, M.backend, origin)
+        self._take_levels()
+        super().__init__(self.levels, self._coarse, M.backend, origin)
         self.symmetric = M.symmetric
+
+    def _take_levels(self) -> None:
+        """Take the levels as they are now."""
+        M = self._of
+        self._at, self._is_extreme, self.levels, self._coarse = M.updates, M._is_extreme, M.levels, M._coarse
 
     @property
     def updates(self) -> int:
@@ -621,15 +628,49 @@ class OtherCycle(Multigrid):
     def enqueue(self, state: list[Space], r: Any, z: Any) -> None:
         self._of.enqueue(state, r, z)
 
-    def workspace(self, columns: int = 1) -> Any:
+    def _follow(self) -> None:
+        """Take the levels anew after an update."""
         if self._at != self.updates:  # graphs that were captured hold the damping of before
-            self._at, self._free, self.levels, self._coarse = self.updates, {}, self._of.levels, self._of._coarse
-            self._is_extreme = self._of._is_extreme
+            self._free = {}
+            self._take_levels()
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._follow()
+        return super().__getstate__()
+
+    def workspace(self, columns: int = 1) -> Any:
+        self._follow()
         return super().workspace(columns)
 
     def update(self, A: Matrix) -> None:
         """Update the hierarchy, and so all cycles over its levels."""
         self._of.update(A)
+
+
+class AdjointCycle(OtherCycle):
+    """The adjoint of a cycle: the cycle over the adjoint smoothers, with the numbers of sweeps exchanged.
+
+    P and R stay, since R = P^H.
+    """
+
+    def __init__(self, M: Multigrid) -> None:
+        super().__init__(M, M.cycle, M.origin)
+        self.presweeps, self.postsweeps = M.postsweeps, M.presweeps
+
+    def _take_levels(self) -> None:
+        super()._take_levels()
+        self._scales = self._of._scales
+        self.levels = [
+            level if level.smoother is None else replace(level, smoother=level.smoother.adjoint())
+            for level in self.levels
+        ]
+        self._coarse = self._coarse and self._coarse.adjoint()
+
+    def enqueue(self, state: list[Space], r: Any, z: Any) -> None:
+        Multigrid.enqueue(self, state, r, z)
+
+    def _adjoint(self) -> Any:
+        return self._of
 
 
 def cycle_named(cycle: Any) -> str:

@@ -8,22 +8,23 @@ from typing import Any
 
 from mcprecond.backends.arguments import one_of
 from mcprecond.matrix import AdmittedMatrix
-from mcprecond.multigrid.polynomial import DEGREE, Polynomial
+from mcprecond.multigrid.polynomial import DEGREE, STEPS, DampedJacobi, Polynomial
 from mcprecond.multigrid.smoothers import Correction, GaussSeidel, Smoother
 from mcprecond.preconditioners.dilu import MulticolorDILU
 from mcprecond.typing import SmootherName
 
-#: Polynomials by their degrees, which need no coloring.
-POLYNOMIALS = {"jacobi": 1, "chebyshev": DEGREE}
+#: Polynomials by the steps of a sweep. They need no coloring, and their vectors may have a wider dtype than the values
+#: that they read.
+POLYNOMIALS = {"jacobi": 1, "damped_jacobi": STEPS, "chebyshev": DEGREE}
 #: Name -> function of a matrix, a coloring, a block size and a dtype, as `new_smoother` has them.
 BUILDERS: dict[SmootherName, Callable[[AdmittedMatrix, Any, int, Any], Smoother]] = {
     "gauss_seidel": lambda matrix, coloring, block_size, dtype: GaussSeidel(matrix, coloring, block_size),
     "sgs": lambda matrix, coloring, block_size, dtype: GaussSeidel(matrix, coloring, block_size, both_ways=True),
-    "dilu": lambda matrix, coloring, block_size, dtype: Correction(matrix, partial(MulticolorDILU, coloring=coloring)),
     "jacobi": lambda matrix, coloring, block_size, dtype: Polynomial(matrix, POLYNOMIALS["jacobi"], dtype),
+    "damped_jacobi": lambda matrix, coloring, block_size, dtype: DampedJacobi(matrix, dtype),
     "chebyshev": lambda matrix, coloring, block_size, dtype: Polynomial(matrix, POLYNOMIALS["chebyshev"], dtype),
 }
-SMOOTHERS = ("auto", *BUILDERS)
+SMOOTHERS = ("auto", "dilu", *BUILDERS)
 
 
 def check_smoother(smoother: Any) -> Any:
@@ -31,20 +32,22 @@ def check_smoother(smoother: Any) -> Any:
     return smoother if callable(smoother) else one_of(smoother, "smoother", SMOOTHERS)
 
 
-def choose_smoother(smoother: Any, coloring: Any) -> Any:
+def choose_smoother(smoother: Any, coloring: Any, is_symmetric: bool = True) -> Any:
     """Return the smoother that "auto" stands for, or the given one."""
     if smoother != "auto":
         return smoother
     is_given = not isinstance(coloring, str) or coloring != "auto"
-    return "gauss_seidel" if is_given else "chebyshev"
+    return "gauss_seidel" if is_given else "chebyshev" if is_symmetric else "damped_jacobi"
 
 
-def is_polynomial(smoother: Any, coloring: Any) -> bool:
-    """Whether the smoother is a polynomial; its vectors may have a wider dtype than the values that it reads."""
-    return choose_smoother(smoother, coloring) in POLYNOMIALS
-
-
-def new_smoother(smoother: Any, matrix: AdmittedMatrix, coloring: Any, block_size: int, dtype: Any = None) -> Smoother:
+def new_smoother(
+    smoother: Any,
+    matrix: AdmittedMatrix,
+    coloring: Any,
+    block_size: int,
+    dtype: Any = None,
+    is_symmetric: bool = True,
+) -> Smoother:
     """Return the smoother of a level.
 
     Parameters
@@ -56,8 +59,12 @@ def new_smoother(smoother: Any, matrix: AdmittedMatrix, coloring: Any, block_siz
         As in `MulticolorSGS`; "jacobi" and "chebyshev" need neither, and "dilu" has no blocks.
     dtype : dtype, optional
         Of the vectors, for a polynomial; that of the matrix by default.
+    is_symmetric : bool
+        Whether the matrix is Hermitian up to rounding.
     """
-    smoother = choose_smoother(smoother, coloring)
+    smoother = choose_smoother(smoother, coloring, is_symmetric)
+    if smoother == "dilu":
+        smoother = partial(MulticolorDILU, coloring=coloring)
     if callable(smoother):
-        return Correction(matrix, smoother)
+        return Correction(matrix, smoother, is_symmetric)
     return BUILDERS[smoother](matrix, coloring, block_size, dtype)

@@ -1,17 +1,21 @@
-"""Smoothers that are polynomials in D A: damped Jacobi, and Chebyshev iteration of the fourth kind.
+"""Smoothers that are polynomials in D A: Jacobi's method, and Chebyshev iteration of the fourth kind.
 
 D has the inverse sums of the magnitudes of the rows of A, so that no eigenvalue of D A is above 1; see `jacobi_weights`
 for nodes of several unknowns. They need no coloring, and read A where it lies.
+
+Chebyshev iteration is for real eigenvalues, as those of a symmetric A. `DampedJacobi` is for any A.
 """
 
 from __future__ import annotations
 
+import copy
 from functools import partial
 from typing import Any
 
 from mcprecond.backends import NUMBERS, KernelSet, compile_loop
-from mcprecond.linalg.csr import columns_of, product_with, row_product
+from mcprecond.linalg.csr import Csr, columns_of, product_with, row_product
 from mcprecond.matrix import AdmittedMatrix
+from mcprecond.multigrid.filtered import inverse_row_sums
 from mcprecond.multigrid.polynomial_columns import KERNELS as COLUMN_KERNELS
 from mcprecond.multigrid.polynomial_columns import take_step
 from mcprecond.multigrid.smoothers import Smoother
@@ -20,6 +24,8 @@ from mcprecond.multigrid.spectrum import jacobi_weights
 KERNELS = KernelSet(__file__, "OFFSET VALUE STORED LANES LONG_ROWS=0")
 
 DEGREE = 2  # of a Chebyshev sweep
+#: The damping factor and the steps of a sweep of Jacobi's method for A that is not symmetric.
+DAMPING, STEPS = 0.8, 2
 
 
 class Polynomial(Smoother):
@@ -36,14 +42,26 @@ class Polynomial(Smoother):
 
     def __init__(self, matrix: AdmittedMatrix, degree: int, dtype: Any = None) -> None:
         self.shape, self.degree, self._backend = matrix.shape, degree, matrix.backend
-        self.A = product_with(matrix, dtype=dtype, copies=not matrix.is_ours)
-        self.dtype = self.A.dtype
+        self._take(product_with(matrix, dtype=dtype, copies=not matrix.is_ours))
         self.dinv = self._weights(matrix)
-        self.coefficients = coefficients(degree)
-        self._run = matrix.backend.kernels(KERNELS, **self.A.macros, **self.A.own_macros)
+        self.coefficients = self._coefficients()
+
+    def _take(self, A: Csr) -> None:
+        """Take the matrix as an operator."""
+        self.A, self.dtype = A, A.dtype
+        self._run = self._backend.kernels(KERNELS, **A.macros, **A.own_macros)
+
+    def adjoint(self) -> Polynomial:
+        other = copy.copy(self)
+        other._take(self.A.adjoint())
+        other.dinv = self.dinv.conj()
+        return other
 
     def _weights(self, matrix: AdmittedMatrix) -> Any:
         return jacobi_weights(matrix).astype(self.dtype, copy=False)
+
+    def _coefficients(self) -> list[tuple[float, float]]:
+        return chebyshev_coefficients(self.degree)
 
     def update(self, matrix: AdmittedMatrix) -> None:
         self.A.replace(matrix.csr)
@@ -102,7 +120,29 @@ class Polynomial(Smoother):
         return self.A.nbytes + self.dinv.nbytes
 
 
-def coefficients(degree: int) -> list[tuple[float, float]]:
+class DampedJacobi(Polynomial):
+    """Steps ``x += 0.8 D (b - A x)``, where D is the inverse diagonal.
+
+    In rows where the other entries are larger than the diagonal one, D has the inverse of half the sum of the
+    magnitudes of the row, so that no eigenvalue of D A is above 2.
+    """
+
+    def __init__(self, matrix: AdmittedMatrix, dtype: Any = None) -> None:
+        super().__init__(matrix, STEPS, dtype)
+
+    def _weights(self, matrix: AdmittedMatrix) -> Any:
+        most, own = 2 * inverse_row_sums(matrix), 1 / matrix.diagonal()
+        return matrix.backend.xp.where(abs(own) <= most.real, own, most).astype(self.dtype, copy=False)
+
+    def _coefficients(self) -> list[tuple[float, float]]:
+        return [(0.0, DAMPING)] * self.degree
+
+    @property
+    def description(self) -> str:
+        return f"Jacobi, damped by {DAMPING}, {self.degree} steps"
+
+
+def chebyshev_coefficients(degree: int) -> list[tuple[float, float]]:
     """Return alpha and beta of each step of a sweep.
 
     References

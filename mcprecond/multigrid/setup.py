@@ -24,7 +24,7 @@ from mcprecond.multigrid.galerkin import Galerkin
 from mcprecond.multigrid.hierarchy import MOST_DENSE, Level, naming_level
 from mcprecond.multigrid.interpolation import Interpolation, SmoothedInterpolation
 from mcprecond.multigrid.lonely import join_lonely
-from mcprecond.multigrid.named_smoothers import is_polynomial, new_smoother
+from mcprecond.multigrid.named_smoothers import POLYNOMIALS, choose_smoother, new_smoother
 from mcprecond.multigrid.patterns import matrix_of_blocks
 from mcprecond.multigrid.spectrum import with_largest_eigenvalue
 from mcprecond.multigrid.splitting import classical_strength, split
@@ -39,7 +39,9 @@ from mcprecond.typing import StrengthName
 FALL = 0.5  # of a given limit of strength, from level to level
 #: Of the unknowns of a level: with more on the next one coarsening has stalled, by aggregates and by points.
 MOST_KEPT, MOST_COARSE = 0.8, 0.9
-MOST_COMPLEXITY = 3  # entries of all levels, as a multiple of those of the finest one, up to which P is as it should be
+#: Entries of all levels, as a multiple of those of the finest one, up to which P is as it should be. Where A is not
+#: symmetric, levels have more entries, and a hierarchy that ends early hardly helps.
+MOST_COMPLEXITY, MOST_UNSYMMETRIC = 3, 5
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class Options:
         The dtypes of the vectors on the finest level and on all coarser levels.
     narrowest : dtype
         The dtype that coarser levels would have if the entries of the diagonal of A were of about the same size.
+    is_symmetric : bool
+        Whether A is Hermitian up to rounding. Otherwise it need not be definite.
     """
 
     block_size: int
@@ -67,6 +71,7 @@ class Options:
     dtype: Any
     narrow: Any
     narrowest: Any
+    is_symmetric: bool
 
 
 #: ``coarsen(level, A, number)`` sets the interpolation and the Galerkin product of a level. It sets neither where the
@@ -77,7 +82,8 @@ Coarsening = Callable[[Level, AdmittedMatrix, int], None]
 def build_levels(first: AdmittedMatrix, coarsen: Coarsening, how: Options) -> tuple[list[Level], Dense | None]:
     """Make levels until one is small enough or cannot be made coarser; return them and the inverse of the last one."""
     backend, A, coloring = first.backend, first, how.coloring
-    stored = how.narrow if is_polynomial(how.smoother, coloring) else how.dtype
+    smoother = choose_smoother(how.smoother, coloring, how.is_symmetric)
+    stored = how.narrow if smoother in POLYNOMIALS else how.dtype
     levels, coarse = [Level(A.csr, how.dtype, stored, how.block_size)], None
     while True:
         number, level = len(levels) - 1, levels[-1]
@@ -88,13 +94,16 @@ def build_levels(first: AdmittedMatrix, coarsen: Coarsening, how: Options) -> tu
         if level.galerkin is None and A.shape[0] <= MOST_DENSE:
             # If A is nearly singular, its inverse in single precision may be indefinite by rounding.
             level.dtype = A.dtype
-            coarse = Dense(A.csr, backend, sizes=partial(sizes_without_couplings, first, levels))
+            sizes = partial(sizes_without_couplings, first, levels)
+            coarse = Dense(A.csr, backend, definite=how.is_symmetric, sizes=sizes)
             break
         if level.smoother is None:
             A = with_largest_eigenvalue(A, level.block_size)
             values = narrow_matrix(A, level.stored, number, NOT_DEFINITE)
             with naming_level(number):
-                level.smoother = new_smoother(how.smoother, values, coloring, level.block_size, level.dtype)
+                level.smoother = new_smoother(
+                    smoother, values, coloring, level.block_size, level.dtype, how.is_symmetric
+                )
         if level.galerkin is None:
             break
         A = coarse_matrix(level, A, number + 1, how.narrowest)
@@ -109,17 +118,16 @@ def build_levels(first: AdmittedMatrix, coarsen: Coarsening, how: Options) -> tu
 
 @dataclass
 class Budget:
-    """The entries that cycles read on all levels so far, by nodes: up to `MOST_COMPLEXITY` times those of the finest
-    level.
-    """
+    """The entries that cycles read on all levels so far, by nodes: up to `complexity` times those of the finest one."""
 
+    complexity: float = MOST_COMPLEXITY
     entries: int = 0
     most: float = 0.0
 
     def add(self, nodes: AdmittedMatrix, P: Interpolation | None = None) -> None:
         """Add a level; where points are eliminated, cycles read P in place of A."""
         self.entries += nodes.indices.size if P is None else len(P.pattern[1])
-        self.most = self.most or MOST_COMPLEXITY * nodes.indices.size
+        self.most = self.most or self.complexity * nodes.indices.size
 
     def allows(self, product: Galerkin) -> bool:
         """Whether there may be a level with this coarse matrix."""
@@ -193,20 +201,24 @@ class Aggregation:
 class Splitting:
     """Coarsening by points: A -> strong dependences -> coarse and fine points -> P -> A_c.
 
-    Rows of P keep fewer weights where all levels so far would have more than `MOST_COMPLEXITY` times the entries of the
-    finest one. If one weight is too many still, the level is the coarsest one.
+    Rows of P keep fewer weights where all levels so far would have more entries than the budget allows. If one weight
+    is too many still, the level is the coarsest one.
 
     Parameters
     ----------
     theta : float
         The limit of strength.
+    is_symmetric : bool
+        Whether A is Hermitian up to rounding. Otherwise no points are eliminated, and a level is the coarsest one if
+        the next one would not have a positive diagonal.
     """
 
-    def __init__(self, theta: float) -> None:
-        self.theta, self.budget = theta, Budget()
+    def __init__(self, theta: float, is_symmetric: bool) -> None:
+        self.theta, self.is_symmetric = theta, is_symmetric
+        self.budget = Budget(MOST_COMPLEXITY if is_symmetric else MOST_UNSYMMETRIC)
 
     def __call__(self, level: Level, A: AdmittedMatrix, number: int) -> None:
-        is_eliminated = eliminate(level, A) is not None
+        is_eliminated = self.is_symmetric and eliminate(level, A) is not None
         self.budget.add(A, level.interpolation)
         if is_eliminated:
             return
@@ -219,6 +231,9 @@ class Splitting:
         for most in (MOST, 2, 1):
             P = ExtendedInterpolation(A, extended, weights, most, near, hops)
             product = Galerkin(A, P)
+            if not self.is_symmetric and not product.coarse.extremes[0] > 0:
+                level.remark = ", the next level would not have a positive diagonal"
+                return
             if self.budget.allows(product):
                 level.interpolation, level.galerkin = P, product
                 return

@@ -49,15 +49,15 @@ class SmoothedAggregation(BuiltMultigrid):
         and where that does not help either, the level is the coarsest one. Where nodes have one unknown and B one
         column, prolongators are smoothed along strong connections only: weak entries are added to the diagonal.
         Elsewhere a row of a prolongator reaches aggregates with at least a twelfth of its node's strong neighbors.
-    smoother : {"auto", "gauss_seidel", "sgs", "dilu", "jacobi", "chebyshev"} or function of a sparse matrix
+    smoother : {"auto", "gauss_seidel", "sgs", "dilu", "jacobi", "damped_jacobi", "chebyshev"} or function
         "chebyshev": a polynomial in D A of the fourth kind and of degree 2, where D has the inverse sums of the
         magnitudes of the rows, or, on levels whose nodes have several unknowns, the inverse diagonal over an estimate
-        of the largest eigenvalue. "jacobi": its first degree. These need no coloring. "gauss_seidel": forward sweeps
-        before the correction, backward sweeps after it. "sgs": symmetric ones. "dilu": solves with the M of
-        `MulticolorDILU`, of points. "auto" is "gauss_seidel" where a coloring is given, and otherwise "chebyshev". A
-        function, as the class `ILU0` is one, is called with the matrix of each level and returns an operator M: sweeps
-        are then ``x += w M (b - A x)``, with the adjoint of M after the correction, and with a w that makes them
-        converge.
+        of the largest eigenvalue. "jacobi": its first degree. "damped_jacobi": two steps with 0.8 times the inverse
+        diagonal, for A that is not symmetric. These need no coloring. "gauss_seidel": forward sweeps before the
+        correction, backward sweeps after it. "sgs": symmetric ones. "dilu": solves with the M of `MulticolorDILU`, of
+        points. "auto" is "gauss_seidel" where a coloring is given, and otherwise "chebyshev". A function, as the class
+        `ILU0` is one, is called with the matrix of each level and returns an operator M: sweeps are then ``x += w M (b
+        - A x)``, with the adjoint of M after the correction, and with a w that makes them converge.
     coloring : str, AutoColoring, Coloring or array of int
         Of the finest level, as in `MulticolorSGS`; a method's name is for all levels. For smoothers that sweep.
     presweeps, postsweeps : int

@@ -50,6 +50,10 @@ class Smoother(Operator):
     def update(self, matrix: AdmittedMatrix) -> None:
         """Take new values from a matrix with the same pattern."""
 
+    def adjoint(self) -> Smoother:
+        """Return the smoother of the adjoint system, whose sweeps are the adjoints of these, in the opposite order."""
+        raise TypeError(f"the adjoint of M is not available with this smoother ({self.description})")
+
 
 class GaussSeidel(Smoother):
     """Multicolor Gauss-Seidel: forward sweeps before, backward sweeps after; or symmetric ones both times.
@@ -113,7 +117,8 @@ POWER_STEPS, MARGIN = 12, 1.1
 
 
 class Correction(Smoother):
-    """``x += w M (b - A x)`` with any operator M, and its adjoint after the correction from the coarser level.
+    """``x += w M (b - A x)`` with any operator M; for a symmetric A with its adjoint after the correction from the
+    coarser level.
 
     The factor w is below 1 where eigenvalues of M A are so large that the step would not converge.
 
@@ -123,10 +128,13 @@ class Correction(Smoother):
     build : function of a sparse matrix
         Returns M: an `Operator`, as the preconditioners of this package are, or anything that has ``@``. It is called
         again for new values; but M is updated if the function is one of these classes, or a `functools.partial` of one.
+    is_symmetric : bool
+        Whether the matrix is.
     """
 
-    def __init__(self, matrix: AdmittedMatrix, build: Callable[[Any], Any]) -> None:
+    def __init__(self, matrix: AdmittedMatrix, build: Callable[[Any], Any], is_symmetric: bool = True) -> None:
         self.shape, self.dtype, self._backend, self._build = matrix.shape, matrix.dtype, matrix.backend, build
+        self._is_symmetric = is_symmetric
         self.A = product_with(matrix, copies=not matrix.is_ours)
         self._run = matrix.backend.kernels(KERNELS, VALUE=matrix.dtype)
         builder = getattr(build, "func", build)
@@ -140,8 +148,8 @@ class Correction(Smoother):
             raise ValueError(f"smoother must return an operator of the shape {self.shape} of its matrix, got {M.shape}")
         self._given, self.M = M, operator_for(M, self.dtype, self._backend)
         self.n_colors, self.captures = getattr(M, "n_colors", None), self.M.captures
-        is_symmetric = getattr(M, "symmetric", True)
-        self.adjoint = self.M if is_symmetric else operator_for(M.H, self.dtype, self._backend)
+        stays = not self._is_symmetric or getattr(M, "symmetric", True)
+        self.M_after = self.M if stays else operator_for(M.H, self.dtype, self._backend)
         self.factor = self._convergent_factor()
 
     def _convergent_factor(self) -> float:
@@ -161,9 +169,9 @@ class Correction(Smoother):
         return 1.0 if radius <= 5 / 3 else 4 / (3 * radius)
 
     def new_state(self, columns: int = 1) -> tuple[Any, ...]:
-        """See `Operator`: those of A, M and its adjoint, a residual and a correction."""
+        """See `Operator`: those of A and of both M, a residual and a correction."""
         xp, n = self._backend.xp, self.shape[0]
-        operators, shape = (self.A, self.M, self.adjoint), (n, columns) if columns > 1 else n
+        operators, shape = (self.A, self.M, self.M_after), (n, columns) if columns > 1 else n
         states = (operator.new_state(columns) for operator in operators)
         return *states, xp.empty(shape, self.dtype), xp.empty(shape, self.dtype)
 
@@ -187,7 +195,7 @@ class Correction(Smoother):
     def after(self, state: Any, b: Any, x: Any, sweeps: int) -> None:
         for _ in range(sweeps):
             self.residual(state, b, x, state[3])
-            self._correct(self.adjoint, state[2], state, state[3], x)
+            self._correct(self.M_after, state[2], state, state[3], x)
 
     def residual(self, state: Any, b: Any, x: Any, r: Any) -> None:
         self.A.enqueue_residual(state[0], b, x, r)

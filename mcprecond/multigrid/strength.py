@@ -14,7 +14,7 @@ from mcprecond.backends.team.atomics import atomic_max
 from mcprecond.coloring.graph import Graph
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.linalg.diagonal import sizes_of
-from mcprecond.matrix import AdmittedMatrix, canonical_csr, place_of
+from mcprecond.matrix import AdmittedMatrix, canonical_csr
 from mcprecond.multigrid.patterns import PARTS, gather_rows
 from mcprecond.typing import StrengthName
 
@@ -133,9 +133,9 @@ def kernels_for(matrix: AdmittedMatrix) -> Any:
     return matrix.backend.kernels(KERNELS, OFFSET=matrix.indptr.dtype, VALUE=matrix.dtype, LANES=lanes)
 
 
-def refuse_unsymmetric(matrix: AdmittedMatrix) -> bool:
-    """Raise ValueError, naming an entry, if a canonical A with a positive diagonal is not Hermitian up to rounding, as
-    `is_hermitian` has it. Return whether it is exactly Hermitian.
+def compare_across(matrix: AdmittedMatrix) -> tuple[int | None, bool]:
+    """Compare the entries of a canonical matrix with a positive diagonal with those across. Return the place of the
+    first one that is not Hermitian up to rounding, as `is_hermitian` has it, or None; and whether all are exactly so.
     """
     report, entries = matrix.backend.zeros(2, np.int64), matrix.indices.size
     tolerance = float(np.sqrt(np.finfo(matrix.dtype).eps))
@@ -143,14 +143,7 @@ def refuse_unsymmetric(matrix: AdmittedMatrix) -> bool:
     run = kernels_for(matrix)
     run.find_unsymmetric(matrix.shape[0], *arrays, tolerance, entries, int(matrix.is_symmetric), report)
     behind, any_rounded = (int(number) for number in matrix.backend.to_host(report))
-    if behind:
-        k = entries - behind
-        row, column = place_of(matrix.csr, k, matrix.backend)
-        raise ValueError(
-            f"A is not symmetric (or Hermitian): it holds {matrix.data[k].item()} in row {row}, column {column}, and "
-            "something else across; multigrid needs a symmetric A; use ILU0 with gmres or bicgstab"
-        )
-    return not any_rounded
+    return entries - behind if behind else None, not any_rounded
 
 
 @compile_inlined

@@ -19,17 +19,14 @@ from mcprecond.linalg.csr import product_with
 from mcprecond.linalg.diagonal import Diagonal
 from mcprecond.linalg.sums import norm_of
 from mcprecond.matrix import AdmittedMatrix
-from mcprecond.preconditioners import MulticolorSGS
 from mcprecond.solvers.iteration import Iteration
 from mcprecond.solvers.preconditioned import PreconditionedCG
 from mcprecond.solvers.result import Reason, SolveResult, Stage, merge
+from mcprecond.solvers.setup import BUILDERS
 from mcprecond.tuning.cost_model import speeds_of
 from mcprecond.tuning.least_time import choose
 from mcprecond.tuning.stages import LEAST_ITERATIONS, Prediction, Progress, expected_rate, next_stage, predictions
 
-#: The constructors of preconditioners, which take an admitted matrix, by the name of the stage. Multigrid, which stands
-#: above this package, adds its own.
-BUILDERS: dict[str, Callable[[Any], Any]] = {"SGS": MulticolorSGS}
 #: A diagonal counts as constant if its entries differ by no more than this share of the largest one.
 ALIKE = 0.01
 #: If a later stage ends for one of these reasons, its preconditioner has failed, and the solve goes on without it.

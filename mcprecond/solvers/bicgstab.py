@@ -79,13 +79,14 @@ def bicgstab(
         stands for 0 in `atol`.
     maxiter : int, optional
         10 n by default.
-    M : preconditioner, sparse matrix, dense array or LinearOperator, optional
-        An approximation of inv(A), such as `ILU0`, `MulticolorDILU` or `MulticolorGS`.
+    M : preconditioner, sparse matrix, dense array, LinearOperator or "multigrid", optional
+        An approximation of inv(A), such as `ClassicalAMG`, `ILU0` or `MulticolorDILU`. "multigrid" is the multigrid
+        that fits, see `multigrid.fitting_multigrid`.
     callback : function of one array, optional
         Called as ``callback(xk)`` after every iteration, which makes the host wait for each of them.
     progress : function of an int and a float, optional
         Called as ``progress(iterations, residual_norm)`` whenever the host reads the residuals: after every iteration
-        on a CPU, after up to 64 of them on a GPU.
+        on a CPU, on a GPU after 8 of them and then whenever a tenth more have been done.
 
     Returns
     -------

@@ -89,8 +89,9 @@ def gmres(
     maxiter : int, optional
         How many cycles there may be, 10 n by default. With ``callback_type="legacy"`` it is, as in SciPy, how many
         iterations there may be.
-    M : preconditioner, sparse matrix, dense array or LinearOperator, optional
-        An approximation of inv(A), such as `ILU0`, `MulticolorDILU` or `MulticolorGS`. It need not be linear.
+    M : preconditioner, sparse matrix, dense array, LinearOperator or "multigrid", optional
+        An approximation of inv(A), such as `ClassicalAMG`, `ILU0` or `MulticolorDILU`. It need not be
+        linear. "multigrid" is the multigrid that fits, see `multigrid.fitting_multigrid`.
     callback : function of one argument, optional
         `callback_type` says what it is called with.
     callback_type : {"legacy", "pr_norm", "x"}, optional
@@ -99,7 +100,7 @@ def gmres(
         is the default with a callback, and changes what `maxiter` counts.
     progress : function of an int and a float, optional
         Called as ``progress(iterations, residual_norm)`` whenever the host reads the residuals: after every iteration
-        on a CPU, after up to 64 of them on a GPU.
+        on a CPU, on a GPU after 8 of them and then whenever a tenth more have been done.
 
     Returns
     -------

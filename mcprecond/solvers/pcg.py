@@ -8,9 +8,10 @@ from typing import Any, Literal, overload
 import numpy.typing as npt
 
 from mcprecond.backends.arguments import one_of
-from mcprecond.solvers.automatic import BUILDERS, Stages
+from mcprecond.solvers.automatic import Stages
 from mcprecond.solvers.preconditioned import PreconditionedCG
 from mcprecond.solvers.result import SolveResult
+from mcprecond.solvers.setup import NAMES
 from mcprecond.typing import DeviceArray, Form, HostArray, LinearOperator, Matrix, NullSpace, SystemMatrix
 
 
@@ -101,8 +102,8 @@ def pcg(
         of them.
     progress : function of an int and a float, optional
         Called as ``progress(iterations, residual_norm)`` whenever the host reads the residuals: after every iteration
-        on a CPU, after up to 64 of them on a GPU. It does not slow down the GPU as `callback` does. For several columns
-        it gets the largest number of iterations and the largest norm.
+        on a CPU, on a GPU after 8 of them and then whenever a tenth more have been done. It does not slow down the GPU
+        as `callback` does. For several columns it gets the largest number of iterations and the largest norm.
     nullspace : "constant" or array, shape (n,) or (n, k), optional
         The null space of a singular A, as of pure Neumann problems and graph Laplacians: "constant", or an array whose
         columns span it, which may be NumPy's for an A on the GPU. b is replaced by its projection on the orthogonal
@@ -198,9 +199,8 @@ class PCG(PreconditionedCG):
     """
 
     def __init__(self, A: SystemMatrix, M: Any = None, *, form: Form = "auto", nullspace: NullSpace = None) -> None:
-        is_automatic = isinstance(M, str) and one_of(M, "M", ("auto", "multigrid")) == "auto"
-        M = None if is_automatic else BUILDERS[M](A) if isinstance(M, str) else M
-        super().__init__(A, M, form=form, nullspace=nullspace)
+        is_automatic = isinstance(M, str) and one_of(M, "M", ("auto", *NAMES)) == "auto"
+        super().__init__(A, None if is_automatic else M, form=form, nullspace=nullspace)
         self._stages = Stages(self) if is_automatic and not self.A_is_operator else None
 
     def run(self, b: Any, x0: Any, *limits: Any, **hooks: Any) -> SolveResult[Any]:

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends.arguments import function, integer, tolerance
+from mcprecond.backends.arguments import function, integer, one_of, tolerance
 from mcprecond.backends.inputs import promote, shape_columns, shape_vector
 from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import exponent_of, power_times, times_power
@@ -28,7 +28,7 @@ from mcprecond.solvers.diagnosis import does_not_fit, is_near_null_space, unsolv
 from mcprecond.solvers.driver import choose_units, iterate, solution_of
 from mcprecond.solvers.iteration import Iteration
 from mcprecond.solvers.result import CAUSES, Reason, SolveResult, Stage
-from mcprecond.solvers.setup import admit_preconditioner, admit_system, operators_on
+from mcprecond.solvers.setup import BUILDERS, NAMES, admit_preconditioner, admit_system, operators_on
 
 #: So many iterations nobody waits for; the number fits into 64 bits.
 ENDLESS = 2**62
@@ -55,6 +55,8 @@ class Solver:
         else:
             self._A, self._backend = admit_system(A)
         self.A_is_operator = not hasattr(self._A, "indptr")
+        if isinstance(M, str):
+            M = BUILDERS[one_of(M, "M", NAMES)](A)
         self.M, self._M = M, admit_preconditioner(M, self._A, self._backend)
         self._updates = self._M.updates if isinstance(self._M, Preconditioner) else 0
         #: Iterations that nobody uses, by stream, dtype and columns, or "eisenstat" for one column in that form.

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 
 from mcprecond.backends import Backend, backend_of, get_backend
 from mcprecond.backends.memory import available_bytes, format_bytes
-from mcprecond.multigrid import SmoothedAggregation, from_pyamg
+from mcprecond.multigrid import ClassicalAMG, SmoothedAggregation, from_pyamg
 from mcprecond.preconditioners import ILU0, MulticolorDILU, MulticolorGS, MulticolorSGS
 from mcprecond.solvers import bicgstab, gmres, pcg
 
@@ -27,6 +27,7 @@ BYTES_PER_ENTRY = 12  # of a factor
 #: What ``mcprecond solve`` calls our preconditioners.
 COMMANDS = {
     "SmoothedAggregation": "--preconditioner multigrid",
+    "ClassicalAMG": "--preconditioner multigrid",
     "MulticolorSGS": "--preconditioner sgs",
     "MulticolorDILU": "--preconditioner dilu",
     "ILU0": "--preconditioner ilu0",
@@ -116,6 +117,7 @@ def general_candidates(backend: Backend) -> list[Candidate]:
         found += [
             _of(solver, candidate)
             for candidate in (
+                _ours("multigrid", ClassicalAMG),
                 *_ilu0(backend),
                 _ours("DILU", MulticolorDILU),
                 _ours("Gauss-Seidel", MulticolorGS),

@@ -172,7 +172,7 @@ def test_solve_as_a_user_calls_it(grid):
 
 
 @pytest.mark.parametrize("solver", [None, "gmres"])
-@pytest.mark.parametrize("preconditioner", [None, "dilu", "none"])
+@pytest.mark.parametrize("preconditioner", [None, "dilu", "multigrid", "none"])
 def test_solve_takes_matrices_that_are_not_symmetric(here, tmp_path, solver, preconditioner):
     wind = sp.diags_array(np.ones(143), offsets=-1, shape=(144, 144))
     A = sp.csr_matrix(grid5(12) + sp.eye_array(144) - 0.7 * wind)

@@ -34,6 +34,7 @@ from mcprecond.linalg.vectors import signs
 from mcprecond.matrix import admit_matrix
 from mcprecond.multigrid import Multigrid, from_pyamg, rigid_body_modes
 from mcprecond.multigrid.aggregation import IN, LEAST_SIZE, SCRATCH, SPREAD, aggregates, independent_set_of, vertex_at
+from mcprecond.multigrid.built import refuse_unfit
 from mcprecond.multigrid.filtered import FilteredMatrix
 from mcprecond.multigrid.galerkin import diagonal_places
 from mcprecond.multigrid.hierarchy import MOST_WORK, corrected_twice
@@ -50,7 +51,7 @@ from mcprecond.multigrid.spectrum import (
     largest_ritz_value,
     with_largest_eigenvalue,
 )
-from mcprecond.multigrid.strength import LEAST_POSITIVE, SHARE_OF_AVERAGE, refuse_unsymmetric, symmetric_strength
+from mcprecond.multigrid.strength import LEAST_POSITIVE, SHARE_OF_AVERAGE, symmetric_strength
 from mcprecond.multigrid.tentative import fit_tentative
 from mcprecond.multigrid.two_steps import TwoSteps
 from mcprecond.multigrid.units import narrow_matrix
@@ -866,12 +867,12 @@ def test_every_entry_without_one_across_is_named(to_device, A):
     off = A.row != A.col
     rows, columns = (np.append(ends[off], np.arange(A.shape[0])) for ends in (A.row, A.col))
     values = np.append(-np.ones(off.sum()), np.full(A.shape[0], 100.0))
-    refuse_unsymmetric(admit_matrix(to_device(sp.csr_matrix((values, (rows, columns)), shape=A.shape))).canonical())
+    refuse_unfit(admit_matrix(to_device(sp.csr_matrix((values, (rows, columns)), shape=A.shape))).canonical())
     for k in range(off.sum()):
         others = np.arange(len(values)) != k
         B = sp.csr_matrix((values[others], (rows[others], columns[others])), shape=A.shape)
         with pytest.raises(ValueError, match=f"holds -1.0 in row {columns[k]}, column {rows[k]}, and something else"):
-            refuse_unsymmetric(admit_matrix(to_device(B)).canonical())
+            refuse_unfit(admit_matrix(to_device(B)).canonical())
 
 
 @pytest.mark.parametrize("n", [8, 40])  # a dense level alone, and several levels
@@ -1308,12 +1309,13 @@ def test_bad_matrices(to_device, A, message):
         SmoothedAggregation(to_device(A))
 
 
-def test_an_unsymmetric_cycle_is_known_to_be_so(to_device):
-    M = SmoothedAggregation(to_device(grid5(30)), postsweeps=0)
+@pytest.mark.parametrize("A", [grid5(30), spd(star(899))], ids=["grid", "star"])
+def test_an_unsymmetric_cycle_has_an_adjoint(A, to_device, backend):
+    M = SmoothedAggregation(to_device(A), postsweeps=0, max_coarse=50)
     with pytest.raises(ValueError, match="M is not symmetric"):
-        pcg(to_device(grid5(30)), to_device(np.ones(900)), M=M)
-    with pytest.raises(TypeError, match="not symmetric"):
-        M.rmatvec(to_device(np.ones(900)))
+        pcg(to_device(A), to_device(np.ones(900)), M=M)
+    expected = dense(M, backend).T
+    np.testing.assert_allclose(dense(M.H, backend), expected, atol=1e-6 * abs(expected).max())
 
 
 @pytest.mark.parametrize(("n", "per_row", "hub"), [(300, 30, 0), (300, 30, 250), (5000, 2, 3000), (20000, 12, 0)])

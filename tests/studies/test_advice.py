@@ -327,7 +327,7 @@ def test_matrices_that_are_not_hermitian(kind, to_device, backend, monkeypatch):
     rows = with_all_threads(studies.advise(A, A @ backend.xp.ones(144, A.dtype), repeats=1))
     assert sum(row["verified"] for row in rows.values()) >= 8
     assert {name.partition(",")[0] for name in rows} >= {"bicgstab", "gmres"}
-    names = {name: getattr(mcprecond, name) for name in (*NAMES, "bicgstab", "gmres", "MulticolorGS")}
+    names = {name: getattr(mcprecond, name) for name in (*NAMES, "bicgstab", "gmres", "MulticolorGS", "ClassicalAMG")}
     names |= {"A": A, "b": A @ backend.xp.ones(144), "scipy": __import__("scipy.sparse.linalg")}
     for row in rows.values():
         if row["verified"]:
