@@ -11,7 +11,6 @@ from mcprecond.backends import Backend
 from mcprecond.backends.arguments import describe, flag, integer, one_of, real
 from mcprecond.multigrid import ClassicalAMG, SmoothedAggregation, from_pyamg
 from mcprecond.multigrid.hierarchy import Multigrid
-from mcprecond.multigrid.splitting import THETA
 from mcprecond.preconditioners import MulticolorGS
 from mcprecond.preconditioners.gauss_seidel import SWEEPS
 from mcprecond.typing import ColoringMethod, DeviceArray, HostArray, Matrix, Sweep
@@ -329,7 +328,7 @@ def ruge_stuben_solver(
     (3, 8)
     """
     left_out: list[str] = []
-    theta = _recognize("strength", strength, ("classical",), ("theta", "norm"), left_out)[1].get("theta", THETA)
+    theta = _recognize("strength", strength, ("classical",), ("theta", "norm"), left_out)[1].get("theta")
     _recognize("CF", CF, ("RS", "PMIS", "PMISc", "CLJP", "CLJPc"), ("second_pass",), left_out)
     _recognize("interpolation", interpolation, ("classical", "direct"), ("modified",), left_out)
     _recognize("coarse_solver", coarse_solver, DIRECT, (), left_out)

@@ -8,7 +8,7 @@ from typing import Any
 from mcprecond.backends.arguments import real
 from mcprecond.multigrid.built import BuiltMultigrid, admit_definite, compared_across, options_for
 from mcprecond.multigrid.setup import Splitting
-from mcprecond.multigrid.splitting import THETA
+from mcprecond.multigrid.splitting import OF_UNSYMMETRIC, THETA
 from mcprecond.tuning.least_time import ColoringArgument
 from mcprecond.typing import Cycle, Device, Matrix, SmootherName, StoredDType
 
@@ -36,8 +36,9 @@ class ClassicalAMG(BuiltMultigrid):
         Real or complex floats: symmetric or Hermitian positive definite, or not symmetric, with a positive diagonal.
         Not changed; `levels` refers to it. If its diagonal comes near the ends of a dtype's range, the coarse levels
         are those of A scaled by powers of two.
-    theta : float
-        The limit of strength, from 0 to 1: point i depends strongly on j if ``-a_ij >= theta max_k(-a_ik)``.
+    theta : float, optional
+        The limit of strength, from 0 to 1: point i depends strongly on j if ``-a_ij >= theta max_k(-a_ik)``. By default
+        0.25, or 0.4 where A is not symmetric.
     smoother, coloring, presweeps, postsweeps, cycle, max_coarse, dtype, device
         As in `SmoothedAggregation`. Where A is not symmetric, "auto" is "damped_jacobi" in place of "chebyshev", which
         needs real eigenvalues, and there are no K cycles.
@@ -77,14 +78,14 @@ class ClassicalAMG(BuiltMultigrid):
     >>> wind = scipy.sparse.diags_array([-1.0, 1.0], offsets=[-1, 0], shape=(3600, 3600))
     >>> B = scipy.sparse.csr_array(0.01 * A + wind)
     >>> bicgstab(B, np.ones(3600), M=ClassicalAMG(B), rtol=1e-8).iterations
-    8
+    9
     """
 
     def __init__(
         self,
         A: Matrix,
         *,
-        theta: float = THETA,
+        theta: float | None = None,
         smoother: SmootherName | Callable[[Any], Any] = "auto",
         coloring: ColoringArgument = "auto",
         presweeps: int = 1,
@@ -95,11 +96,12 @@ class ClassicalAMG(BuiltMultigrid):
         dtype: StoredDType | None = None,
         device: Device | None = None,
     ) -> None:
-        self.theta = real(theta, "theta", 0, 1)
+        theta = None if theta is None else real(theta, "theta", 0, 1)
         self._take_cycle(smoother, presweeps, postsweeps, cycle)
         matrix, origin = admit_definite(A, device)
         matrix = compared_across(matrix)
         self.is_for_symmetric = matrix.first_unsymmetric is None
+        self.theta = theta if theta is not None else THETA if self.is_for_symmetric else OF_UNSYMMETRIC
         if cycle == "K" and not self.is_for_symmetric:
             raise ValueError("cycle 'K' takes steps of CG, and A is not symmetric; take cycle='V' or cycle='W'")
         shape = matrix, 1, self.smoother, coloring, max_levels, max_coarse, dtype
