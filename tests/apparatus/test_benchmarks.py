@@ -65,6 +65,7 @@ def test_a_run_keeps_what_the_same_code_has_measured(tmp_path):
         "first_use.py cpu --repeats 1",
         "robustness.py --cases neumann tree",
         "accuracy.py cpu",
+        "advection.py cpu --repeats 1 --flows vortex",
         "hierarchies.py cpu --repeats 1 --cases grid2d_1024 elasticity48",
         "ilu.py cpu --repeats 1 --cases grid2d_1024",
         "opponents/suitesparse.py --repeats 2 --families grid2d_1024",
