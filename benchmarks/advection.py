@@ -4,8 +4,8 @@
     python benchmarks/advection.py cpu --small
 
 writes benchmarks/results/advection-gpu.json or advection-cpu.json (or where --output says). Times are medians of setup
-and solve together. b = A x* with random x*, to a relative residual of 1e-8. The systems of the larger size are solved by
-multigrid alone, which shows how its iterations grow.
+and solve together. b = A x* with random x*, to a relative residual of 1e-8. The larger systems are solved by multigrid
+alone, which shows how its iterations grow.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SIZES, SMALL_SIZES = (240, 1000), (24, 48)
 
 
 def main() -> None:
-    parser = parser_of(__doc__, repeats=3)
+    parser = parser_of(__doc__)
     parser.add_argument("--flows", nargs="+", default=list(FLOWS), choices=FLOWS)
     arguments = parser.parse_args()
     backend, sizes = get_backend(arguments.device), SMALL_SIZES if arguments.small else SIZES

@@ -21,6 +21,7 @@ README = "readme"
 #: text; a module with pictures also has `draw(runs, folder)`.
 PAGES = {
     README: ROOT / "README.md",
+    "advection": DOCS / "benchmarks" / "advection.md",
     "fenl": DOCS / "benchmarks" / "fenl.md",
     "hierarchies": DOCS / "benchmarks" / "hierarchies.md",
     "petsc": DOCS / "benchmarks" / "petsc.md",

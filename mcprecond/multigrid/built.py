@@ -94,7 +94,7 @@ class BuiltMultigrid(Multigrid):
         """
         matrix = admit_definite(admit_values(A, self.origin, self.backend))[0]
         refuse_other_pattern(matrix, self.levels[0].A, self.backend)
-        matrix = refuse_unfit(matrix, self.is_for_symmetric)
+        matrix = refuse_unfit(matrix, self.A_is_symmetric)
         self.is_halfway, was_extreme = True, self._is_extreme
         self._set_scales(matrix, self._units(matrix) if self._units else None)
         if was_extreme or self._is_extreme:

@@ -100,11 +100,10 @@ class ClassicalAMG(BuiltMultigrid):
         self._take_cycle(smoother, presweeps, postsweeps, cycle)
         matrix, origin = admit_definite(A, device)
         matrix = compared_across(matrix)
-        self.is_for_symmetric = matrix.first_unsymmetric is None
-        self.theta = theta if theta is not None else THETA if self.is_for_symmetric else OF_UNSYMMETRIC
-        if cycle == "K" and not self.is_for_symmetric:
-            raise ValueError("cycle 'K' takes steps of CG, and A is not symmetric; take cycle='V' or cycle='W'")
+        self.A_is_symmetric = matrix.first_unsymmetric is None
+        self.theta = theta if theta is not None else THETA if self.A_is_symmetric else OF_UNSYMMETRIC
+        self._refuse_k_cycle(self.cycle)
         shape = matrix, 1, self.smoother, coloring, max_levels, max_coarse, dtype
-        how = options_for(*shape, is_symmetric=self.is_for_symmetric)
-        self._choose_scales(matrix, how, may_differ=self.is_for_symmetric)
-        self._build(matrix, origin, Splitting(self.theta, self.is_for_symmetric), how)
+        how = options_for(*shape, is_symmetric=self.A_is_symmetric)
+        self._choose_scales(matrix, how, may_differ=self.A_is_symmetric)
+        self._build(matrix, origin, Splitting(self.theta, self.A_is_symmetric), how)

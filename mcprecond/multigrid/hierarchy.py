@@ -154,7 +154,7 @@ class Multigrid(Preconditioner):
     takes_long = True
     remedy_for_asymmetry = "take presweeps = postsweeps, or gmres or bicgstab if A is not symmetric"
     #: Whether A is Hermitian up to rounding.
-    is_for_symmetric = True
+    A_is_symmetric = True
     #: With more of them, vectors of the finest level take more time than its matrix.
     columns_at_once = 8
 
@@ -180,7 +180,7 @@ class Multigrid(Preconditioner):
         self._twice = corrected_twice(entries) if self.cycle != "V" else [False] * len(levels)
         for number, level in enumerate(levels):
             self._twice[number] &= not (level.smoother is not None and level.smoother.is_exact)
-        self.symmetric = self.is_for_symmetric and self.presweeps == self.postsweeps
+        self.symmetric = self.A_is_symmetric and self.presweeps == self.postsweeps
         self.linear = self.cycle != "K"
         super().__init__(origin, levels[0].A.shape, levels[0].A.dtype)
 
@@ -382,7 +382,7 @@ class Multigrid(Preconditioner):
         Raises
         ------
         TypeError, ValueError
-            If `cycle` is not one of these names.
+            If `cycle` is not one of these names, or "K" where A is not symmetric.
 
         Examples
         --------
@@ -392,7 +392,13 @@ class Multigrid(Preconditioner):
         ('V', 'W')
         """
         wanted = self.cycle if cycle is None else cycle_named(cycle)
+        self._refuse_k_cycle(wanted)
         return self if wanted == self.cycle else OtherCycle(self, wanted, self.origin)
+
+    def _refuse_k_cycle(self, cycle: str) -> None:
+        """Raise ValueError for a K cycle where A is not symmetric."""
+        if cycle == "K" and not self.A_is_symmetric:
+            raise ValueError("cycle 'K' takes steps of CG, and A is not symmetric; take cycle='V' or cycle='W'")
 
     @overload
     def solve(

@@ -126,6 +126,8 @@ def test_what_is_refused(to_device):
         SmoothedAggregation(to_device(A))
     with pytest.raises(ValueError, match="cycle 'K' takes steps of CG"):
         ClassicalAMG(to_device(A), cycle="K")
+    with pytest.raises(ValueError, match="cycle 'K' takes steps of CG"):
+        ClassicalAMG(to_device(A)).aspreconditioner("K")
     with pytest.raises(ValueError, match=r"on the diagonal in row 0; multigrid needs a positive diagonal"):
         ClassicalAMG(to_device(-A))
     with pytest.raises(ValueError, match="gmres or bicgstab if A is not symmetric"):
