@@ -135,16 +135,17 @@ def general_inverse(csr: Any, backend: Backend) -> Any:
     """The inverse of any square matrix, or its pseudo-inverse if it is nearly singular, as a dense array; computed on
     the host.
     """
-    dense, eps = backend.to_host(csr.toarray()), float(np.finfo(csr.dtype).eps)
+    dense = backend.to_host(csr.toarray())
     dense = dense.astype(np.complex128 if dense.dtype.kind == "c" else np.float64)
+    least = 10 * len(dense) * float(np.finfo(csr.dtype).eps)  # of the singular values, relative to the largest one
     try:
         inverse = np.linalg.inv(dense)
-        sizes = abs(inverse) @ (abs(dense).sum(axis=1))  # of what rounding of A changes in a solution of ones
-        is_singular = not float(sizes.max(initial=0)) * eps <= NEARLY
+        condition = float((abs(inverse) @ abs(dense).sum(axis=1)).max(initial=0))
+        is_singular = not condition * least <= 1
     except np.linalg.LinAlgError:
         is_singular = True
     if is_singular:
-        inverse = np.linalg.pinv(dense, rcond=10 * len(dense) * eps)
+        inverse = np.linalg.pinv(dense, rcond=least)
     return backend.xp.asarray(np.ascontiguousarray(inverse).astype(csr.dtype))
 
 
