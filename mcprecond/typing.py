@@ -163,7 +163,7 @@ RowOrdering: TypeAlias = Literal["auto", "color", "natural"]
 #: How multigrid tells strong connections.
 StrengthName: TypeAlias = Literal["symmetric"]
 #: Smoothers of multigrid.
-SmootherName: TypeAlias = Literal["auto", "gauss_seidel", "sgs", "dilu", "jacobi", "damped_jacobi", "chebyshev"]
+SmootherName: TypeAlias = Literal["auto", "dilu", "gauss_seidel", "sgs", "jacobi", "damped_jacobi", "chebyshev"]
 #: Cycles of multigrid.
 Cycle: TypeAlias = Literal["V", "W", "K"]
 #: Null spaces of `pcg`.
