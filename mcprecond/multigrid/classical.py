@@ -33,9 +33,9 @@ class ClassicalAMG(BuiltMultigrid):
     Parameters
     ----------
     A : sparse matrix or array of SciPy or CuPy, shape (n, n)
-        Real or complex floats: symmetric or Hermitian positive definite, or not symmetric, with a positive diagonal.
-        Not changed; `levels` refers to it. If its diagonal comes near the ends of a dtype's range, the coarse levels
-        are those of A scaled by powers of two.
+        The matrix, of real or complex floats. If it is symmetric or Hermitian, it must be positive definite; otherwise
+        its diagonal must be positive. It is not changed; `levels` refers to it. If its diagonal comes near the ends of
+        a dtype's range, the coarse levels are those of A scaled by powers of two.
     theta : float, optional
         The limit of strength, from 0 to 1: point i depends strongly on j if ``-a_ij >= theta max_k(-a_ik)``. By default
         0.25, or 0.4 where A is not symmetric.

@@ -13,8 +13,8 @@ from mcprecond.multigrid.smoothers import Correction, GaussSeidel, Smoother
 from mcprecond.preconditioners.dilu import MulticolorDILU
 from mcprecond.typing import SmootherName
 
-#: Polynomials by the steps of a sweep. They need no coloring, and their vectors may have a wider dtype than the values
-#: that they read.
+#: The names of the polynomial smoothers, and how many steps a sweep of each takes. These smoothers need no coloring.
+#: They may store the matrix in a narrower dtype than their vectors.
 POLYNOMIALS = {"jacobi": 1, "damped_jacobi": STEPS, "chebyshev": DEGREE}
 #: Name -> function of a matrix, a coloring, a block size and a dtype, as `new_smoother` has them.
 BUILDERS: dict[SmootherName, Callable[[AdmittedMatrix, Any, int, Any], Smoother]] = {
