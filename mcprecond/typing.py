@@ -28,6 +28,7 @@ __all__ = [
     "NullSpace",
     "Order",
     "PivotRule",
+    "PreconditionerName",
     "RowOrdering",
     "SmootherName",
     "SparseMatrix",
@@ -158,6 +159,8 @@ Order: TypeAlias = Literal["natural", "random", "ldf", "ldf_natural", "sdl", "sd
 Sweep: TypeAlias = Literal["forward", "backward", "symmetric"]
 #: What incomplete factorizations do about bad pivots.
 PivotRule: TypeAlias = Literal["positive", "raise", "shift"]
+#: Names of preconditioners, of `pcg`.
+PreconditionerName: TypeAlias = Literal["auto", "jacobi", "sgs", "dilu", "ilu0", "multigrid"]
 #: Orders of rows, of `ILU0`.
 RowOrdering: TypeAlias = Literal["auto", "color", "natural"]
 #: How multigrid tells strong connections.

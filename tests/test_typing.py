@@ -16,6 +16,7 @@ from mcprecond.multigrid.strength import STRENGTHS
 from mcprecond.preconditioners.gauss_seidel import SWEEPS
 from mcprecond.preconditioners.pivots import PIVOT_RULES
 from mcprecond.preconditioners.setup import ORDERINGS
+from mcprecond.solvers.named import NAMES
 from mcprecond.solvers.preconditioned import FORMS
 
 SCRIPTS = Path(__file__).with_name("typing")
@@ -32,6 +33,7 @@ SCRIPTS = Path(__file__).with_name("typing")
         (typing.StrengthName, STRENGTHS),
         (typing.Cycle, CYCLES),
         (typing.Form, FORMS),
+        (typing.PreconditionerName, NAMES),
     ],
 )
 def test_names_in_types_are_those_that_are_known(type_, names):

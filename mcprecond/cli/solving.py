@@ -32,11 +32,12 @@ from mcprecond.preconditioners.setup import admit
 from mcprecond.problems.files import columns, vector
 from mcprecond.problems.placing import place_matrix
 from mcprecond.solvers import SOLVERS
+from mcprecond.solvers.named import BUILDERS
 from mcprecond.solvers.nullspace import null_space_basis
 from mcprecond.studies.advice import has_constant_null_space, project
 from mcprecond.typing import ColoringMethod
 
-PRECONDITIONERS = ("auto", "sgs", "dilu", "ilu0", "multigrid", "jacobi", "none")
+PRECONDITIONERS = ("auto", "sgs", "dilu", "ilu0", "multigrid", "jacobi", "spilu", "none")
 #: Those whose colors are shown.
 COLORED = ("sgs", "dilu", "ilu0", "multigrid")
 #: Iterations that a solve is rehearsed with, so that what is timed is compiled already.
@@ -92,7 +93,8 @@ def solve(
     rhs: Annotated[Path | None, Option("The right-hand side, .npy or .mtx[.gz]; by default A times random x*.")] = None,
     solver: Annotated[str | None, Option(f"{', '.join(SOLVERS)}; by default pcg if A is symmetric.")] = None,
     preconditioner: Annotated[
-        str | None, Option("auto, sgs, dilu, ilu0, multigrid, jacobi or none; by default sgs with pcg, else ilu0.")
+        str | None,
+        Option("auto, sgs, dilu, ilu0, multigrid, jacobi, spilu or none; by default sgs with pcg, else auto."),
     ] = None,
     coloring: Annotated[str, Option("For sgs, dilu and multigrid: auto, or one of `mcprecond info`.")] = "auto",
     block_size: Annotated[int, Option("Unknowns of a node, such as 3 in elasticity.")] = 1,
@@ -126,7 +128,7 @@ def solve(
     with working(f"reading {file}") as work:
         matrix = read(file)
         solver = solver or ("pcg" if is_symmetric(matrix, file) else "bicgstab")
-        preconditioner = preconditioner or ("sgs" if solver == "pcg" else "ilu0")
+        preconditioner = preconditioner or ("sgs" if solver == "pcg" else "auto")
         refuse_unfit(matrix, file, solver, preconditioner)
         n = matrix.shape[0]
         expected = np.random.default_rng(0).standard_normal(n) if rhs is None else None
@@ -175,6 +177,8 @@ def solve(
     facts |= {"solver": solver, "preconditioner": preconditioner}
     if preconditioner in COLORED and M.n_colors is not None:
         facts |= {"coloring": coloring, "colors": M.n_colors}
+    if preconditioner == "auto":
+        facts |= {"stages": ", ".join(f"{stage.name} {stage.iterations}" for stage in result.stages)}
     facts |= {"iterations": result.iterations, "residual": result.residual_norm / size if size else 0.0}
     if expected is not None and n:
         if space is not None:
@@ -192,12 +196,11 @@ def solve(
 
 def refuse_unfit(matrix: Any, file: Path, solver: str, preconditioner: str) -> None:
     """Raise ValueError for a solver that does not fit the matrix, or a preconditioner that does not fit the solver."""
-    if solver == "pcg":
-        if not is_symmetric(matrix, file):
-            needed = "Hermitian" if matrix.dtype.kind == "c" else "symmetric"
-            raise ValueError(f"{file} holds a matrix that is not {needed}, which pcg needs; try --solver gmres")
-    elif preconditioner == "auto":
-        raise ValueError(f"--preconditioner auto needs --solver pcg, got {solver}; try --preconditioner ilu0")
+    if solver == "pcg" and not is_symmetric(matrix, file):
+        needed = "Hermitian" if matrix.dtype.kind == "c" else "symmetric"
+        raise ValueError(f"{file} holds a matrix that is not {needed}, which pcg needs; try --solver gmres")
+    if solver == "pcg" and preconditioner == "spilu":
+        raise ValueError("--preconditioner spilu is not symmetric, as pcg needs it; try --preconditioner ilu0")
 
 
 def set_up(
@@ -216,8 +219,8 @@ def set_up(
         M = mcprecond.ILU0(A) if coloring == "auto" else mcprecond.ILU0(A, ordering="color", coloring=coloring)
     elif preconditioner == "multigrid":
         M = fitting_multigrid(A, B, coloring=coloring, block_size=block_size)
-    elif preconditioner == "jacobi":
-        M = backend.sparse.csr_matrix(backend.sparse.diags(1 / A.diagonal()))
+    elif preconditioner in ("jacobi", "spilu"):
+        M = BUILDERS[preconditioner](admit(A, finite=True)[0])
     backend.synchronize()
     return M, time.perf_counter() - started
 

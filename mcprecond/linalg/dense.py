@@ -132,21 +132,20 @@ def _definite_inverse(dense: Any, least: float, backend: Backend) -> Any:
 
 
 def general_inverse(csr: Any, backend: Backend) -> Any:
-    """The inverse of any square matrix, or its pseudo-inverse if it is nearly singular, as a dense array; computed on
-    the host.
-    """
-    dense = backend.to_host(csr.toarray())
-    dense = dense.astype(np.complex128 if dense.dtype.kind == "c" else np.float64)
+    """The inverse of any square matrix, or its pseudo-inverse if it is nearly singular, as a dense array."""
+    xp = np if is_same_on_all_gpus() else backend.xp  # CUDA's libraries choose their steps by the device
+    csr = csr.get() if xp is np and backend.name == "gpu" else csr
+    dense = csr.toarray().astype(np.complex128 if csr.dtype.kind == "c" else np.float64)
     least = 10 * len(dense) * float(np.finfo(csr.dtype).eps)  # of the singular values, relative to the largest one
     try:
-        inverse = np.linalg.inv(dense)
+        inverse = xp.linalg.inv(dense)  # where CuPy does not raise, the inverse is not finite
         condition = float((abs(inverse) @ abs(dense).sum(axis=1)).max(initial=0))
         is_singular = not condition * least <= 1
     except np.linalg.LinAlgError:
         is_singular = True
     if is_singular:
-        inverse = np.linalg.pinv(dense, rcond=least)
-    return backend.xp.asarray(np.ascontiguousarray(inverse).astype(csr.dtype))
+        inverse = xp.linalg.pinv(dense, rcond=least)
+    return backend.xp.asarray(xp.ascontiguousarray(inverse).astype(csr.dtype))
 
 
 @KERNELS.per_item(grain=ROWS // 8)

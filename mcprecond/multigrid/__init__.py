@@ -6,7 +6,7 @@ from mcprecond.multigrid.from_pyamg import PyAMGHierarchy, from_pyamg
 from mcprecond.multigrid.hierarchy import Level, Multigrid
 from mcprecond.multigrid.near_null_space import rigid_body_modes
 from mcprecond.multigrid.smoothed_aggregation import SmoothedAggregation
-from mcprecond.solvers.setup import BUILDERS
+from mcprecond.solvers.named import BUILDERS
 
 BUILDERS["multigrid"] = fitting_multigrid
 

@@ -1,12 +1,14 @@
-"""Conjugate gradients with a preconditioner that is chosen while they run: ``M="auto"``.
+"""Solves with a preconditioner that is chosen while they run: ``M="auto"``.
 
-The rule by which a stage is left for another one is in tuning/stages.py.
+A solve has stages, each with another preconditioner. tuning/stages.py has the rule for CG, and tuning/general_stages.py
+that for matrices that are not symmetric.
 """
 
 from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -20,78 +22,49 @@ from mcprecond.linalg.diagonal import Diagonal
 from mcprecond.linalg.sums import norm_of
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.solvers.iteration import Iteration
+from mcprecond.solvers.named import BUILDERS
 from mcprecond.solvers.preconditioned import PreconditionedCG
 from mcprecond.solvers.result import Reason, SolveResult, Stage, merge
-from mcprecond.solvers.setup import BUILDERS
+from mcprecond.solvers.solver import Solver
 from mcprecond.tuning.cost_model import speeds_of
 from mcprecond.tuning.least_time import choose
 from mcprecond.tuning.stages import LEAST_ITERATIONS, Prediction, Progress, expected_rate, next_stage, predictions
 
 #: A diagonal counts as constant if its entries differ by no more than this share of the largest one.
 ALIKE = 0.01
-#: If a later stage ends for one of these reasons, its preconditioner has failed, and the solve goes on without it.
+#: If a later stage of CG ends for one of these reasons, its preconditioner has failed; the solve goes on without it.
 FAILURES = Reason.INDEFINITE_M, Reason.STAGNATED, Reason.NOT_FINITE
 
 
-class Stages:
-    """The stages of CG for one matrix: a solve begins with the stage that the one before has ended with.
+class Stages(ABC):
+    """The stages of a method for one matrix: a solve begins with the stage that the one before has ended with.
 
     Parameters
     ----------
-    plain : PreconditionedCG
+    plain : Solver
         Without a preconditioner.
     """
 
-    def __init__(self, plain: PreconditionedCG) -> None:
-        self._matrix, self._options = plain.matrix, plain.options
-        jacobi = inverse_diagonal(self._matrix)
-        #: The stage that the next solve begins with.
-        self._first = first = "none" if jacobi is None else "Jacobi"
-        self._solvers = {first: self._solver_with(jacobi)}
+    #: The stage that the next solve begins with.
+    _first: str
+    #: The times of the stages that are possible.
+    _predicted: dict[str, Prediction]
+
+    def __init__(self, plain: Solver) -> None:
+        self._matrix, self._plain = plain.matrix, plain
+        self._solvers: dict[str, Solver] = {}
         #: By stage, the progress of the last solve that used it.
         self._progress: dict[str, Progress] = {}
-        predicted = predict_stages(self._matrix)
-        self._predicted = {name: one for name, one in predicted.items() if name == first or name in BUILDERS}
+
+    @abstractmethod
+    def _next(self, current: str, known: dict[str, Progress], iteration: Iteration) -> str | None:
+        """The stage to go on with, by the residuals so far; None to stay."""
+
+    @abstractmethod
+    def _after_failure(self, stages: list[Stage], reason: Reason) -> str | None:
+        """The stage to go on with where the last one has ended for a reason; None to end."""
 
     def run(
-        self,
-        b: Any,
-        x0: Any,
-        rtol: float,
-        atol: float | None,
-        maxiter: int | None,
-        *,
-        callback: Callable[[Iteration], object] | None = None,
-        progress: Callable[[int, float], object] | None = None,
-    ) -> SolveResult[Any]:
-        """See `Solver`. Of several right-hand sides the one with the largest residual at the start decides which
-        preconditioner all of them have.
-        """
-        first = self._solvers[self._first]
-        b, x0, rtol, atol, maxiter = first.admit_arguments(b, x0, rtol, atol, maxiter)
-        limits = rtol, atol, maxiter
-        if b.ndim == 1:
-            return self._run_stages(b, x0, *limits, callback=callback, progress=progress)
-        refuse_not_finite(b, self._matrix.backend)
-        column = self._largest_column(b, x0)
-        alone = self._run_stages(b[:, column], None if x0 is None else x0[:, column], *limits)
-        solver = self._solvers[alone.stages[-1].name]
-        result = solver.run(b, x0, *limits, callback=callback, progress=progress)
-        setup_seconds = result.setup_seconds + alone.setup_seconds + alone.solve_seconds
-        return replace(result, setup_seconds=setup_seconds, stages=alone.stages, M=alone.M)
-
-    def _largest_column(self, b: Any, x0: Any) -> int:
-        """The number of the column with the largest residual at the start."""
-        if x0 is None:
-            norms = [norm_of(column, self._matrix.backend) for column in b.T]
-        else:
-            A = product_with(self._matrix)
-            pairs = zip(b.T, x0.T, strict=True)
-            with np.errstate(all="ignore"):
-                norms = [norm_of(r - A.times(x.astype(A.dtype)), self._matrix.backend) for r, x in pairs]
-        return int(np.argmax(norms))
-
-    def _run_stages(
         self,
         b: Any,
         x0: Any,
@@ -108,19 +81,16 @@ class Stages:
         name, known = self._first, dict(self._progress)
         while True:
             decision = Decision(partial(self._next, name, known))
-            done = sum(result.iterations for result in results)
+            done, counted = sum(result.iterations for result in results), sum(result.counted for result in results)
             told = None if progress is None else lambda count, norm, done=done: progress(done + count, norm)
             known.setdefault(name, Progress(0, 0.0))
             solver = self._solvers[name]
-            result = solver.run(b, x0, rtol, atol, maxiter - done, callback=callback, progress=told, leaves=decision)
+            result = solver.run(b, x0, rtol, atol, maxiter - counted, callback=callback, progress=told, leaves=decision)
             results.append(result)
             before = stages.pop().iterations if stages and stages[-1].name == name else 0
             stages.append(Stage(name, before + result.iterations))
-            following = decision.name
-            if result.reason in FAILURES and name != stages[0].name:
-                self._predicted.pop(name, None)
-                following = stages[0].name
-            if following is None or result.converged or done + result.iterations >= maxiter:
+            following = decision.name or self._after_failure(stages, result.reason)
+            if following is None or result.converged or counted + result.counted >= maxiter:
                 self._first, self._progress = name, known
                 return merge(results, stages, M=solver.M)
             if result.reason is not Reason.NOT_FINITE:
@@ -134,23 +104,12 @@ class Stages:
         for solver in self._solvers.values():
             solver.release()
 
-    def _next(self, current: str, known: dict[str, Progress], iteration: Iteration) -> str | None:
-        """The stage to go on with, by the residuals so far; None to stay."""
-        residuals, limit = iteration.residuals, iteration.limit
-        least = float(np.finfo(iteration.dtype).eps) * residuals[0]
-        digits = math.log10(residuals[-1] / max(limit, least)) if residuals[-1] > max(limit, least) else 0.0
-        rate = expected_rate(residuals)
-        known[current] = Progress(iteration.count, rate)
-        most = float(iteration.maxiter - iteration.count)
-        left = min(digits / rate, most) if rate else most
-        return next_stage(current, left, digits, known, self._predicted)
-
     def _build(self, name: str) -> bool:
         """Build the preconditioner of a stage, if need be; where that fails, it is never tried again."""
         if name not in self._solvers:
             started = time.perf_counter()
             try:
-                solver = self._solver_with(BUILDERS[name](self._matrix))
+                solver = self._plain.with_preconditioner(BUILDERS[name.lower()](self._matrix))
             except (ValueError, MemoryError):
                 self._predicted.pop(name, None)
                 return False
@@ -158,8 +117,65 @@ class Stages:
             self._solvers[name] = solver
         return True
 
-    def _solver_with(self, M: Any) -> PreconditionedCG:
-        return PreconditionedCG(self._matrix, M, **self._options)
+
+class StagesOfCG(Stages):
+    """Those of CG, which begin with the cheapest preconditioner."""
+
+    def __init__(self, plain: PreconditionedCG) -> None:
+        super().__init__(plain)
+        jacobi = inverse_diagonal(self._matrix)
+        self._first = first = "none" if jacobi is None else "Jacobi"
+        self._solvers[first] = plain.with_preconditioner(jacobi)
+        possible = first, "SGS", "multigrid"
+        self._predicted = {name: one for name, one in predict_stages(self._matrix).items() if name in possible}
+
+    def run(self, b: Any, x0: Any, *limits: Any, **hooks: Any) -> SolveResult[Any]:
+        """See `Solver`. Of several right-hand sides the one with the largest residual at the start decides which
+        preconditioner all of them have.
+        """
+        b, x0, rtol, atol, maxiter = self._plain.admit_arguments(b, x0, *limits)
+        limits = rtol, atol, maxiter
+        if b.ndim == 1:
+            return super().run(b, x0, *limits, **hooks)
+        refuse_not_finite(b, self._matrix.backend)
+        column = self._largest_column(b, x0)
+        alone = super().run(b[:, column], None if x0 is None else x0[:, column], *limits)
+        solver = self._solvers[alone.stages[-1].name]
+        result = solver.run(b, x0, *limits, **hooks)
+        setup_seconds = result.setup_seconds + alone.setup_seconds + alone.solve_seconds
+        return replace(result, setup_seconds=setup_seconds, stages=alone.stages, M=alone.M)
+
+    def _largest_column(self, b: Any, x0: Any) -> int:
+        """The number of the column with the largest residual at the start."""
+        if x0 is None:
+            norms = [norm_of(column, self._matrix.backend) for column in b.T]
+        else:
+            A = product_with(self._matrix)
+            pairs = zip(b.T, x0.T, strict=True)
+            with np.errstate(all="ignore"):
+                norms = [norm_of(r - A.times(x.astype(A.dtype)), self._matrix.backend) for r, x in pairs]
+        return int(np.argmax(norms))
+
+    def _next(self, current: str, known: dict[str, Progress], iteration: Iteration) -> str | None:
+        left, digits = left_of(iteration)
+        known[current] = Progress(iteration.count, expected_rate(iteration.residuals))
+        return next_stage(current, left, digits, known, self._predicted)
+
+    def _after_failure(self, stages: list[Stage], reason: Reason) -> str | None:
+        name, first = stages[-1].name, stages[0].name
+        if reason not in FAILURES or name == first:
+            return None
+        self._predicted.pop(name, None)
+        return first
+
+
+def left_of(iteration: Iteration) -> tuple[float, float]:
+    """How many iterations are left by the residuals so far, and by how many decimal digits these still have to fall."""
+    residuals, limit = iteration.residuals, iteration.limit
+    least = float(np.finfo(iteration.dtype).eps) * residuals[0]
+    digits = math.log10(residuals[-1] / max(limit, least)) if residuals[-1] > max(limit, least) else 0.0
+    rate, most = expected_rate(residuals), float(iteration.maxiter - iteration.count)
+    return min(digits / rate, most) if rate else most, digits
 
 
 def predict_stages(matrix: AdmittedMatrix) -> dict[str, Prediction]:

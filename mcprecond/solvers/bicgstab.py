@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_loop, compile_part
+from mcprecond.backends.arguments import function
 from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.sums import total
 from mcprecond.linalg.sums import wide as wide_vector
 from mcprecond.linalg.vectors import signs
+from mcprecond.solvers.automatic_general import GeneralSolver
 from mcprecond.solvers.iteration import (
     ALPHA,
     BETA,
@@ -37,7 +39,6 @@ from mcprecond.solvers.iteration import (
 )
 from mcprecond.solvers.result import SolveResult
 from mcprecond.solvers.setup import in_unit_of
-from mcprecond.solvers.solver import Solver
 
 KERNELS = KernelSet(__file__, "VALUE")
 
@@ -70,18 +71,21 @@ def bicgstab(
     ----------
     A : sparse matrix or array of SciPy or CuPy, dense array, or LinearOperator, shape (n, n)
         As for `pcg`; it need not be symmetric.
-    b : array, shape (n,) or (n, 1)
-        On the device of A.
-    x0 : array, shape (n,), or "Mb", optional
+    b : array, shape (n,), (n, 1) or (n, k)
+        On the device of A. Systems with several columns are solved one after the other.
+    x0 : array of the shape of b, or "Mb", optional
         Initial guess, zero by default. Not changed. "Mb" stands for M b.
     rtol, atol : float
         Converged when ``||b - A x|| <= max(rtol ||b||, atol)``, tested on the true residual. None
         stands for 0 in `atol`.
     maxiter : int, optional
         10 n by default.
-    M : preconditioner, sparse matrix, dense array, LinearOperator or "multigrid", optional
-        An approximation of inv(A), such as `ClassicalAMG`, `ILU0` or `MulticolorDILU`. "multigrid" is the multigrid
-        that fits, see `multigrid.fitting_multigrid`.
+    M : preconditioner, sparse matrix, dense array, LinearOperator or str, optional
+        An approximation of inv(A), such as `ClassicalAMG`, `ILU0` or `MulticolorDILU`, or a name: "jacobi", "sgs",
+        "dilu", "ilu0", "multigrid" for the multigrid that fits, see `multigrid.fitting_multigrid`, or on a CPU "spilu"
+        for SciPy's incomplete LU with fill (ILUT). "auto" begins with the one that is predicted to be the fastest,
+        setup included, and goes on with another one where it fails or takes long; `stages` of the result says what was
+        used, and `M` is the last of them.
     callback : function of one array, optional
         Called as ``callback(xk)`` after every iteration, which makes the host wait for each of them.
     progress : function of an int and a float, optional
@@ -91,8 +95,8 @@ def bicgstab(
     Returns
     -------
     SolveResult
-        Unpacks as ``x, info``. The reason is `BREAKDOWN` if the recurrence divides by about zero and a new start from x
-        does not help.
+        Unpacks as ``x, info``. The reason is `BREAKDOWN` if the recurrence divides by about zero and new starts from
+        the best x do not help. For several columns a `ColumnsResult`.
 
     Raises
     ------
@@ -115,12 +119,17 @@ def bicgstab(
     ('CONVERGED', 1)
     """
     solver = _BiCGStab(A, M)
-    result = solver.solve(b, x0, rtol=rtol, atol=atol, maxiter=maxiter, callback=callback, progress=progress)
+    callback = function(callback, "callback", " of one array")
+    with_x = None if callback is None else lambda iteration: callback(iteration.solution())
+    progress = function(progress, "progress", " of an int and a float")
+    result = solver.run_all(b, x0, rtol, atol, maxiter, callback=with_x, progress=progress)
     solver.release()
     return result
 
 
-class _BiCGStab(Solver):
+class _BiCGStab(GeneralSolver):
+    products = 2
+
     def _new_iteration(self, A: Operator, M: Operator | None, columns: int, stack: ExitStack) -> Iteration:
         M = in_unit_of(A, M, self._backend)
         state = None if M is None else stack.enter_context(M.lend_state())

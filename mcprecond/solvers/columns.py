@@ -252,6 +252,7 @@ def join_columns(
         residual_norm=np.array([result.residual_norm for result in results]),
         setup_seconds=setup_seconds,
         solve_seconds=solve_seconds,
+        cycles=None if results[0].cycles is None else np.array([result.cycles for result in results]),  # type: ignore[arg-type]
         reasons=reasons,
         detail=details[0] if details else "",
     )

@@ -196,7 +196,7 @@ def settle(system: Iteration, state: int, before: float) -> None:
     if reason in (Reason.BREAKDOWN, Reason.DIVERGED) and system.breakdowns < system.most_breakdowns:
         system.breakdowns += 1
         system.return_to_best()
-    elif reason:
+    elif reason and not (reason is Reason.NO_PROGRESS and system.lengthen_cycles()):
         system.reason = reason
         return
     else:

@@ -11,14 +11,16 @@ import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_loop, compile_part
 from mcprecond.backends.arguments import function, integer, one_of
+from mcprecond.backends.memory import available_bytes
 from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import power_times
+from mcprecond.solvers.automatic_general import GeneralSolver
 from mcprecond.solvers.iteration import (
     BETA,
     CYCLE_ENDED,
@@ -38,7 +40,7 @@ from mcprecond.solvers.iteration import (
 )
 from mcprecond.solvers.result import SolveResult
 from mcprecond.solvers.setup import in_unit_of
-from mcprecond.solvers.solver import ENDLESS, Solver
+from mcprecond.solvers.solver import ENDLESS
 
 KERNELS = KernelSet(__file__, "VALUE")
 
@@ -49,6 +51,9 @@ LENGTH, RESTART, AGAIN = range(PLACES := 3)
 LARGEST = SHARED
 CUDA_CONSTANTS = {"LENGTH": LENGTH, "RESTART": RESTART, "AGAIN": AGAIN, "LARGEST": LARGEST}
 CALLBACK_TYPES = "legacy", "pr_norm", "x"
+#: How many iterations the first cycle has, and how many a cycle has at most, where the user does not say. A cycle is
+#: followed by longer ones if it leaves more than the share LITTLE of the residual.
+FIRST_RESTART, MOST_RESTART, LITTLE = 30, 120, 0.95
 
 
 def gmres(
@@ -76,22 +81,24 @@ def gmres(
     ----------
     A : sparse matrix or array of SciPy or CuPy, dense array, or LinearOperator, shape (n, n)
         As for `pcg`; it need not be symmetric.
-    b : array, shape (n,) or (n, 1)
-        On the device of A.
-    x0 : array, shape (n,), or "Mb", optional
+    b : array, shape (n,), (n, 1) or (n, k)
+        On the device of A. Systems with several columns are solved one after the other.
+    x0 : array of the shape of b, or "Mb", optional
         Initial guess, zero by default. Not changed. "Mb" stands for M b.
     rtol, atol : float
         Converged when ``||b - A x|| <= max(rtol ||b||, atol)``, tested on the true residual. None
         stands for 0 in `atol`.
     restart : int, optional
-        Iterations of a cycle, 20 by default. GMRES keeps one vector for each, and with an M two: the vector and the
-        preconditioned one.
+        Iterations of a cycle. GMRES keeps one vector for each, and with an M two: the vector and the preconditioned
+        one. By default cycles have 30 iterations at first. If a cycle leaves more than 0.95
+        of the residual, the next ones have twice as many, at most 120 and at most as many as there is memory for. SciPy
+        has 20.
     maxiter : int, optional
         How many cycles there may be, 10 n by default. With ``callback_type="legacy"`` it is, as in SciPy, how many
         iterations there may be.
-    M : preconditioner, sparse matrix, dense array, LinearOperator or "multigrid", optional
-        An approximation of inv(A), such as `ClassicalAMG`, `ILU0` or `MulticolorDILU`. It need not be
-        linear. "multigrid" is the multigrid that fits, see `multigrid.fitting_multigrid`.
+    M : preconditioner, sparse matrix, dense array, LinearOperator or str, optional
+        An approximation of inv(A), such as `ClassicalAMG`, `ILU0` or `MulticolorDILU`, or a name as for `bicgstab`. It
+        need not be linear.
     callback : function of one argument, optional
         `callback_type` says what it is called with.
     callback_type : {"legacy", "pr_norm", "x"}, optional
@@ -106,7 +113,7 @@ def gmres(
     -------
     SolveResult
         Unpacks as ``x, info``. If the residual is still too large, `info` is the number of cycles, or of iterations
-        with "legacy".
+        with "legacy". For several columns a `ColumnsResult`.
 
     Raises
     ------
@@ -133,7 +140,9 @@ def gmres(
     >>> result.reason.name, result.iterations
     ('CONVERGED', 25)
     """
-    solver = _GMRES(A, M, restart)
+    solver = _GMRES(A, M)
+    if restart is not None:
+        solver.restart, solver.is_adaptive = integer(restart, "restart", 1), False
     callback = function(callback, "callback", " of one argument")
     if callback_type is not None:
         callback_type = one_of(callback_type, "callback_type", CALLBACK_TYPES)
@@ -148,47 +157,49 @@ def gmres(
         )
         callback_type = "legacy"
     progress = function(progress, "progress", " of an int and a float")
-    result = solver.solve_cycles(b, x0, rtol, atol, maxiter, callback, callback_type, progress)
+    with_norm = None
+    if callback_type == "x":
+        solver.on_cycle = callback
+    elif callback is not None:
+        with_norm = lambda iteration: callback(iteration.relative_norm)  # noqa: E731
+    solver.counts_cycles = callback_type != "legacy"
+    result = solver.run_all(b, x0, rtol, atol, maxiter, callback=with_norm, progress=progress)
     solver.release()
     return result
 
 
-class _GMRES(Solver):
-    def __init__(self, A: Any, M: Any, restart: int | None) -> None:
-        super().__init__(A, M)
-        restart = 20 if restart is None else integer(restart, "restart", 1)
-        self._restart = max(min(restart, self.shape[0]), 1)
-        self._most_cycles: int | None = None
-        self._on_cycle: Callable[[Any], object] | None = None
+class _GMRES(GeneralSolver):
+    """GMRES with M. `run` counts cycles, or iterations."""
 
-    def solve_cycles(
-        self,
-        b: Any,
-        x0: Any,
-        rtol: float,
-        atol: float | None,
-        maxiter: int | None,
-        callback: Callable[[Any], object] | None,
-        callback_type: str | None,
-        progress: Callable[[int, float], object] | None,
-    ) -> SolveResult[Any]:
-        maxiter = 10 * self.shape[0] if maxiter is None else integer(maxiter, "maxiter", 0)
-        with_norm = None
-        if callback_type == "x":
-            self._on_cycle = callback
-        elif callback is not None:
-            with_norm = lambda iteration: callback(iteration.relative_norm)  # noqa: E731
-        if callback_type == "legacy":
-            return self.run(b, x0, rtol, atol, maxiter, callback=with_norm, progress=progress)
-        self._most_cycles = maxiter
-        result = self.run(b, x0, rtol, atol, ENDLESS if maxiter else 0, callback=with_norm, progress=progress)
+    products = 1
+    restart, is_adaptive, counts_cycles = FIRST_RESTART, True, True
+    on_cycle: Callable[[Any], object] | None = None
+
+    def with_preconditioner(self, M: Any) -> _GMRES:
+        """See `Solver`."""
+        other = _GMRES(self.matrix, M)
+        other.restart, other.is_adaptive = self.restart, self.is_adaptive
+        other.counts_cycles, other.on_cycle = self.counts_cycles, self.on_cycle
+        return other
+
+    def run(self, b: Any, x0: Any, rtol: Any, atol: Any, maxiter: Any, **hooks: Any) -> SolveResult[Any]:
+        if not self.counts_cycles:
+            return super().run(b, x0, rtol, atol, maxiter, **hooks)
+        self._most_cycles = 10 * self.shape[0] if maxiter is None else integer(maxiter, "maxiter", 0)
+        result = super().run(b, x0, rtol, atol, ENDLESS if self._most_cycles else 0, **hooks)
         return replace(result, cycles=self._iteration.cycles)
+
+    def _borrow(self, dtype: np.dtype[Any], columns: int) -> tuple[tuple[Any, ...], Iteration, ExitStack, int]:
+        borrowed = super()._borrow(dtype, columns)
+        self._iteration = cast(GMRES, borrowed[1])
+        self._iteration.most_cycles = self._most_cycles if self.counts_cycles else None
+        return borrowed
 
     def _new_iteration(self, A: Operator, M: Operator | None, columns: int, stack: ExitStack) -> Iteration:
         M = in_unit_of(A, M, self._backend)
         state = None if M is None else stack.enter_context(M.lend_state())
-        self._iteration = GMRES(A, self._backend, M, state, self._restart, self._most_cycles, self._on_cycle)
-        return self._iteration
+        most = MOST_RESTART if self.is_adaptive else self.restart
+        return GMRES(A, self._backend, M, state, self.restart, most, self.on_cycle)
 
 
 class GMRES(Iteration):
@@ -198,7 +209,17 @@ class GMRES(Iteration):
     makes w = A z orthogonal to V by classical Gram-Schmidt; once more if that took so much off w that rounding is felt
     (Daniel, Gragg, Kaufman, Stewart 1976). A Givens rotation brings the new column of the Hessenberg matrix to
     triangular form, and tells the norm of the residual. At the end of a cycle the host solves the triangular system.
+
+    The first cycle has `restart` steps. One that follows a cycle that has won little has twice as many as that, at most
+    `most_restart`.
     """
+
+    #: How many cycles there may be; None if they are not counted.
+    most_cycles: int | None = None
+    V: Any
+    Z: Any
+    #: The norm of the residual at the start of the last cycle, in the caller's units.
+    _norm_before: float
 
     def __init__(
         self,
@@ -207,25 +228,43 @@ class GMRES(Iteration):
         M: Operator | None,
         state: Any,
         restart: int,
-        most_cycles: int | None,
+        most_restart: int,
         on_cycle: Callable[[Any], object] | None,
     ) -> None:
         super().__init__(A, backend)
-        xp, n, dtype, wide = backend.xp, self.n, A.dtype, wide_dtype(A.dtype)
+        xp, n, dtype = backend.xp, self.n, A.dtype
         self.run = backend.kernels(KERNELS, VALUE=dtype)
         self.b, self.x, self.r, self.v, self.w = (xp.empty(n, dtype) for _ in range(5))
-        self.V = xp.empty((restart, n), dtype)
-        self.z, self.Z = (self.v, self.V) if M is None else (xp.empty(n, dtype), xp.empty((restart, n), dtype))
+        self.z = self.v if M is None else xp.empty(n, dtype)
         self.places = xp.zeros(PLACES, np.int64)
+        self._take_preconditioner(M, state)
+        self.first_restart, self.most_restart, self.on_cycle = max(min(restart, n), 1), most_restart, on_cycle
+        self._take_restart(self.first_restart)
+
+    def _take_restart(self, restart: int) -> None:
+        """Make room for cycles of so many steps."""
+        xp, n, wide = self.backend.xp, self.n, wide_dtype(self.dtype)
+        self.restart = restart
+        self.V = self.Z = None  # what was there is given back first
+        self.V = xp.empty((restart, n), self.dtype)
+        self.Z = self.V if self.M is None else xp.empty((restart, n), self.dtype)
         self.parts = xp.zeros(restart, wide)
         #: Column j of the triangle is row j here. Then the cosines and sines of rotations, and the right-hand side.
         self.R = xp.zeros((restart, restart), wide)
         self.cosines, self.sines, self.g = xp.zeros(restart), xp.zeros(restart, wide), xp.zeros(restart + 1, wide)
         #: The partial sums of each inner product, one for each block of the grid.
-        self.sums = xp.empty(restart * backend.most_blocks, wide)
-        self._take_preconditioner(M, state)
+        self.sums = xp.empty(restart * self.backend.most_blocks, wide)
         self.bundle = max(k for k in range(1, self.bundle + 1) if restart % k == 0)  # so that cycles end with a pass
-        self.restart, self.most_cycles, self.on_cycle = restart, most_cycles, on_cycle
+        self.__dict__.pop("_loop", None)
+
+    def lengthen_cycles(self) -> bool:
+        """See `Iteration`: by a factor of 2, if that is allowed and there is memory for it."""
+        longer = min(2 * self.restart, self.most_restart, self.n)
+        added = (longer - self.restart) * self.n * self.dtype.itemsize * (1 if self.M is None else 2)
+        if longer == self.restart or added > available_bytes(self.backend) / 2:
+            return False
+        self._take_restart(longer)
+        return True
 
     @property
     def relative_norm(self) -> float:
@@ -235,7 +274,9 @@ class GMRES(Iteration):
 
     def load(self, b: Any, x0: Any) -> None:
         super().load(b, x0)
-        self.cycles = self._first = 0
+        self.cycles = self._first = self._length = 0
+        if self.restart > self.first_restart:  # as another system has left it
+            self._take_restart(self.first_restart)
 
     def start(self, limit: float, maxiter: int, norm: float, is_zero: bool) -> None:
         self._norm_of_b, self._shift_of_b = norm, self.shift
@@ -245,7 +286,7 @@ class GMRES(Iteration):
         """See `Iteration`; before that, the end of a cycle: x += Z' y, where y solves the triangular system."""
         length, to_host = self.count - self._first, self.backend.to_host
         if length:
-            self._first = self.count
+            self._first, self._length = self.count, length
             self.cycles += 1
             least = float(np.finfo(self.dtype).eps) * math.sqrt(float(self.scalars[LARGEST]))
             y = least_squares(to_host(self.R)[:length, :length].T, to_host(self.g)[:length], least)
@@ -261,7 +302,10 @@ class GMRES(Iteration):
             self._go_to(EXHAUSTED)
         if self._state != RUNNING:
             return
-        self._first = self.count
+        own = self.norm_in_units(norm)
+        if self._length == self.restart and own > LITTLE * self._norm_before:
+            self.lengthen_cycles()
+        self._first, self._norm_before = self.count, own
         self.v[...] = self.r
         self.v /= norm
         self.V[0] = self.v

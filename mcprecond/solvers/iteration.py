@@ -313,6 +313,10 @@ class Iteration:
         self.replace_iterate(times_power(self.best_solution(), self.shift, self.backend.xp))
         self.measure_residual()
 
+    def lengthen_cycles(self) -> bool:
+        """Let the next cycles have more steps than the last one, which did not reduce the residual. Whether they do."""
+        return False
+
     def change_limit(self, limit: float) -> None:
         """Stop where the norm of the residual is at most this one."""
         self.limit = limit

@@ -7,12 +7,19 @@ from typing import Any, Literal, overload
 
 import numpy.typing as npt
 
-from mcprecond.backends.arguments import one_of
-from mcprecond.solvers.automatic import Stages
+from mcprecond.solvers.automatic import StagesOfCG
 from mcprecond.solvers.preconditioned import PreconditionedCG
 from mcprecond.solvers.result import SolveResult
-from mcprecond.solvers.setup import NAMES
-from mcprecond.typing import DeviceArray, Form, HostArray, LinearOperator, Matrix, NullSpace, SystemMatrix
+from mcprecond.typing import (
+    DeviceArray,
+    Form,
+    HostArray,
+    LinearOperator,
+    Matrix,
+    NullSpace,
+    PreconditionerName,
+    SystemMatrix,
+)
 
 
 @overload
@@ -24,7 +31,7 @@ def pcg(
     rtol: float = 1e-5,
     atol: float | None = 0.0,
     maxiter: int | None = None,
-    M: LinearOperator | Matrix | HostArray | DeviceArray | Literal["auto", "multigrid"] | None = None,
+    M: LinearOperator | Matrix | HostArray | DeviceArray | PreconditionerName | None = None,
     callback: Callable[[npt.NDArray[Any]], object] | None = None,
     progress: Callable[[int, float], object] | None = None,
     form: Form = "auto",
@@ -41,7 +48,7 @@ def pcg(
     rtol: float = 1e-5,
     atol: float | None = 0.0,
     maxiter: int | None = None,
-    M: LinearOperator | Matrix | HostArray | DeviceArray | Literal["auto", "multigrid"] | None = None,
+    M: LinearOperator | Matrix | HostArray | DeviceArray | PreconditionerName | None = None,
     callback: Callable[[Any], object] | None = None,
     progress: Callable[[int, float], object] | None = None,
     form: Form = "auto",
@@ -199,9 +206,8 @@ class PCG(PreconditionedCG):
     """
 
     def __init__(self, A: SystemMatrix, M: Any = None, *, form: Form = "auto", nullspace: NullSpace = None) -> None:
-        is_automatic = isinstance(M, str) and one_of(M, "M", ("auto", *NAMES)) == "auto"
-        super().__init__(A, None if is_automatic else M, form=form, nullspace=nullspace)
-        self._stages = Stages(self) if is_automatic and not self.A_is_operator else None
+        super().__init__(A, M, form=form, nullspace=nullspace)
+        self._stages = StagesOfCG(self) if self.is_automatic and not self.A_is_operator else None
 
     def run(self, b: Any, x0: Any, *limits: Any, **hooks: Any) -> SolveResult[Any]:
         """See `Solver`: with M="auto" in stages."""

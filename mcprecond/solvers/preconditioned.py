@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends.arguments import one_of
-from mcprecond.backends.inputs import promote, refuse_not_finite
+from mcprecond.backends.inputs import promote
 from mcprecond.linalg.columns import MOST_COLUMNS
 from mcprecond.linalg.csr import Csr
 from mcprecond.linalg.hermitian import is_hermitian
@@ -17,9 +17,10 @@ from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import times_power
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.cg import ConjugateGradients
-from mcprecond.solvers.columns import ColumnsIteration, join_columns
+from mcprecond.solvers.columns import ColumnsIteration
 from mcprecond.solvers.diagnosis import is_unsymmetric
 from mcprecond.solvers.iteration import Iteration
+from mcprecond.solvers.named import NAMES
 from mcprecond.solvers.nullspace import Projected, ProjectedColumns, ProjectedConjugateGradients, null_space_basis
 from mcprecond.solvers.result import CAUSES, SUCCESSES, Reason, SolveResult, Stage, merge
 from mcprecond.solvers.setup import columns_pay_one_by_one, eisenstat_iteration, eisenstat_obstacle
@@ -37,6 +38,7 @@ class PreconditionedCG(Solver):
     """
 
     most_columns = MOST_COLUMNS
+    names = NAMES
 
     def __init__(
         self,
@@ -65,7 +67,11 @@ class PreconditionedCG(Solver):
             elif not self.A_is_operator:
                 self.matrix  # noqa: B018 - checked now
         #: The arguments for another solver of the same system.
-        self.options: dict[str, Any] = {"form": form, "nullspace": nullspace, "basis": self._basis}
+        self._options: dict[str, Any] = {"form": form, "nullspace": nullspace, "basis": self._basis}
+
+    def with_preconditioner(self, M: Any) -> PreconditionedCG:
+        """CG for the same system with another M."""
+        return PreconditionedCG(self.matrix, M, **self._options)
 
     def run(self, b: Any, x0: Any, *limits: Any, **hooks: Any) -> SolveResult[Any]:
         """See `Solver`. Systems with several right-hand sides are solved one after the other in Eisenstat's form where
@@ -74,15 +80,7 @@ class PreconditionedCG(Solver):
         b = self._shape(b, "b")
         if b.ndim == 1 or any(hooks.values()) or not self._goes_one_by_one(b, x0):
             return self._run_together(b, x0, *limits, **hooks)
-        refuse_not_finite(b, self._backend)
-        guess, results = self._guess(x0, b), []
-        if guess is not None:
-            refuse_not_finite(guess, self._backend, "x0")
-        for column in range(b.shape[1]):
-            column_guess = None if guess is None else guess[:, column].copy()
-            results.append(self._run_together(b[:, column].copy(), column_guess, *limits))
-        setup, solve = (sum(getattr(result, f"{part}_seconds") for result in results) for part in ("setup", "solve"))
-        return join_columns(results, self._backend, setup, solve)
+        return self.run_one_by_one(self._run_together, b, x0, *limits)
 
     def _run_together(
         self, b: Any, x0: Any, rtol: Any, atol: Any, maxiter: int | None, *, progress: Any = None, **hooks: Any

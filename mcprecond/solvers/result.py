@@ -64,7 +64,7 @@ CAUSES = Reason.UNSYMMETRIC_A, Reason.INCONSISTENT
 class Stage(NamedTuple):
     """What was used for a part of a solve, and the number of iterations with it.
 
-    With ``pcg(M="auto")`` the name is a preconditioner's. With an M that is stored in a narrower dtype than the
+    With ``M="auto"`` the name is a preconditioner's. With an M that is stored in a narrower dtype than the
     system's it is a dtype's, such as "float32".
     """
 
@@ -93,10 +93,10 @@ class SolveResult(Generic[ArrayT]):
     cycles : int, optional
         The number of cycles of `gmres`; None for other solvers, and if its `maxiter` counts iterations.
     stages : tuple of Stage
-        With `pcg(M="auto")`, the preconditioners that were used, in their order. With an M that is stored in a narrower
+        With ``M="auto"``, the preconditioners that were used, in their order. With an M that is stored in a narrower
         dtype than the system's, the dtypes that the iteration ran in.
     M : preconditioner or diagonal operator, optional
-        With `pcg(M="auto")`, the preconditioner that was used last, for further solves; None if there was none.
+        With a name for M, the preconditioner that was used last, for further solves; None if there was none.
     detail : str
         What is known of this system beside the reason, such as the row of A that is zero; often empty.
     """
@@ -125,7 +125,12 @@ class SolveResult(Generic[ArrayT]):
             return 0
         if self.reason not in (Reason.MAX_ITERATIONS, Reason.STAGNATED):
             return -1
-        return max(int(np.max(self.iterations if self.cycles is None else self.cycles)), 1)
+        return max(int(np.max(self.counted)), 1)
+
+    @property
+    def counted(self) -> Any:
+        """What `maxiter` counts: cycles, or iterations."""
+        return self.iterations if self.cycles is None else self.cycles
 
     def __iter__(self) -> Iterator[Any]:
         yield self.x
@@ -199,6 +204,7 @@ def merge(results: Sequence[SolveResult[Any]], stages: Sequence[Stage], **change
         residuals=np.concatenate([results[0].residuals, *(result.residuals[1:] for result in results[1:])]),
         setup_seconds=sum(result.setup_seconds for result in results),
         solve_seconds=sum(result.solve_seconds for result in results),
+        cycles=None if results[-1].cycles is None else sum(result.counted for result in results),
         stages=tuple(stages),
         **changes,
     )

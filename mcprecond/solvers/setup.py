@@ -8,7 +8,6 @@ method takes them as operators on vectors of one dtype, by `operators_on`. The d
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -20,16 +19,11 @@ from mcprecond.linalg.csr import Csr, product_with
 from mcprecond.linalg.diagonal import Diagonal
 from mcprecond.linalg.operator import Operator, Scaled, operator_for
 from mcprecond.matrix import AdmittedMatrix, admit_matrix, csr_form, with_floats
-from mcprecond.preconditioners import MulticolorSGS, Preconditioner
+from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.eisenstat import EisenstatIteration, eisenstat_incompatibility
 from mcprecond.solvers.iteration import Iteration, near_exponent
 from mcprecond.solvers.reliable import ReliableUpdates
 from mcprecond.tuning.cost_model import ROW_VALUES
-
-#: The constructors of preconditioners by their names. Multigrid, which stands above this package, adds its own.
-BUILDERS: dict[str, Callable[[Any], Any]] = {"SGS": MulticolorSGS}
-#: The names that M may have for every solver.
-NAMES = ("multigrid",)
 
 #: Numbers for each row and column that an iteration of the plain form reads and writes, with sweeps for M.
 VALUES_OF_PLAIN = 24

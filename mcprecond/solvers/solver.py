@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends.arguments import function, integer, one_of, tolerance
-from mcprecond.backends.inputs import promote, shape_columns, shape_vector
+from mcprecond.backends.inputs import promote, refuse_not_finite, shape_columns, shape_vector
 from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import exponent_of, power_times, times_power
 from mcprecond.matrix import AdmittedMatrix, admit_matrix
@@ -27,8 +27,9 @@ from mcprecond.solvers.columns import join_columns
 from mcprecond.solvers.diagnosis import does_not_fit, is_near_null_space, unsolvable_row
 from mcprecond.solvers.driver import choose_units, iterate, solution_of
 from mcprecond.solvers.iteration import Iteration
+from mcprecond.solvers.named import BUILDERS, GENERAL_NAMES
 from mcprecond.solvers.result import CAUSES, Reason, SolveResult, Stage
-from mcprecond.solvers.setup import BUILDERS, NAMES, admit_preconditioner, admit_system, operators_on
+from mcprecond.solvers.setup import admit_preconditioner, admit_system, operators_on
 
 #: So many iterations nobody waits for; the number fits into 64 bits.
 ENDLESS = 2**62
@@ -44,6 +45,8 @@ class Solver:
 
     #: How many right-hand sides there may be at once.
     most_columns = 1
+    #: The names that M may have; "auto" is for the subclass to carry out.
+    names: tuple[str, ...] = GENERAL_NAMES
     #: Whether the solution for b = 0 is zero, whatever x0 is, as in SciPy's solvers.
     knows_zero = True
 
@@ -55,8 +58,12 @@ class Solver:
         else:
             self._A, self._backend = admit_system(A)
         self.A_is_operator = not hasattr(self._A, "indptr")
-        if isinstance(M, str):
-            M = BUILDERS[one_of(M, "M", NAMES)](A)
+        #: Whether the package chooses M.
+        self.is_automatic = isinstance(M, str) and one_of(M, "M", self.names) == "auto"
+        if self.is_automatic:
+            M = None
+        elif isinstance(M, str):
+            M = BUILDERS[M](self._A if self.A_is_operator else self.matrix)
         self.M, self._M = M, admit_preconditioner(M, self._A, self._backend)
         self._updates = self._M.updates if isinstance(self._M, Preconditioner) else 0
         #: Iterations that nobody uses, by stream, dtype and columns, or "eisenstat" for one column in that form.
@@ -160,6 +167,20 @@ class Solver:
             return join_columns(results, backend, *seconds)
         return replace(results[0], setup_seconds=seconds[0], solve_seconds=seconds[1])
 
+    def run_one_by_one(
+        self, run: Callable[..., SolveResult[Any]], b: Any, x0: Any, *limits: Any, **hooks: Any
+    ) -> SolveResult[Any]:
+        """Solve for several right-hand sides by `run`, one after the other."""
+        refuse_not_finite(b, self._backend)
+        guess, results = self._guess(x0, b), []
+        if guess is not None:
+            refuse_not_finite(guess, self._backend, "x0")
+        for column in range(b.shape[1]):
+            column_guess = None if guess is None else guess[:, column].copy()
+            results.append(run(b[:, column].copy(), column_guess, *limits, **hooks))
+        setup, solve = (sum(getattr(result, f"{part}_seconds") for result in results) for part in ("setup", "solve"))
+        return join_columns(results, self._backend, setup, solve)
+
     def _result(self, system: Iteration, b: Any, limit: float, maxiter: int, *, may_go_on: bool) -> SolveResult[Any]:
         """The result of a system, by its right-hand side and its limit in the caller's units."""
         assert system.reason is not None
@@ -180,6 +201,10 @@ class Solver:
             for _, stack in iterations:
                 stack.close()
         self._free = {}
+
+    def with_preconditioner(self, M: Any) -> Solver:
+        """The same method for the same A, with another M."""
+        return type(self)(self.matrix, M)
 
     @abstractmethod
     def _new_iteration(self, A: Operator, M: Operator | None, columns: int, stack: ExitStack) -> Iteration:

@@ -17,9 +17,11 @@ import scipy.sparse as sp
 
 from mcprecond.backends import Backend, backend_of, get_backend
 from mcprecond.backends.memory import available_bytes, format_bytes
+from mcprecond.matrix import admit_matrix
 from mcprecond.multigrid import ClassicalAMG, SmoothedAggregation, from_pyamg
 from mcprecond.preconditioners import ILU0, MulticolorDILU, MulticolorGS, MulticolorSGS
 from mcprecond.solvers import bicgstab, gmres, pcg
+from mcprecond.solvers.named import BUILDERS
 
 #: Operations that a direct solver on the CPU may be predicted to need: those of some seconds.
 MOST_OPERATIONS = 3e11
@@ -125,7 +127,8 @@ def general_candidates(backend: Backend) -> list[Candidate]:
             )
         ]
     if backend.name == "cpu":
-        found.append(Candidate("gmres, spilu", _spilu, _SPILU, shares_loops=False, solver=gmres))
+        spilu = Candidate("spilu", _spilu, 'pcg(A, b, M="spilu")', False, command="--preconditioner spilu")
+        found.append(_of(gmres, spilu))
         direct = "scipy.sparse.linalg.splu(A.tocsc()).solve(b)"
         found.append(Candidate("direct", _superlu_of_any, direct, shares_loops=False))
     return found
@@ -273,17 +276,9 @@ def _superlu(A: Any) -> Factors:
     return Factors(splu(A.tocsc(), "MMD_AT_PLUS_A", diag_pivot_thresh=0, options={"SymmetricMode": True}).solve)
 
 
-_SPILU = (
-    "gmres(A, b, M=scipy.sparse.linalg.LinearOperator(A.shape, scipy.sparse.linalg.spilu(A.tocsc()).solve, "
-    "dtype=A.dtype))"
-)
-
-
 def _spilu(A: Any) -> Any:
     """SciPy's incomplete LU with fill."""
-    from scipy.sparse.linalg import LinearOperator, spilu
-
-    return LinearOperator(A.shape, spilu(A.tocsc()).solve, dtype=A.dtype)
+    return BUILDERS["spilu"](admit_matrix(A, finite=True))
 
 
 def _superlu_of_any(A: Any) -> Factors:

@@ -45,7 +45,7 @@ def wrong(A: SparseMatrix, b: npt.NDArray[np.float64], on_gpu: DeviceArray, word
     pcg(A, words)  # error
     pcg(A, b, on_gpu)  # error
     pcg(A, on_gpu, b)  # error
-    pcg(A, b, M="sgs")  # error
+    pcg(A, b, M="ilu")  # error
     pcg(A, b, form="fast")  # error
     print(pcg(A, b).x.iterations)  # error
     result: SolveResult[list[float]] = pcg(A, b)  # error

@@ -1,0 +1,98 @@
+"""Methods for matrices that are not symmetric: ``M="auto"``, and several right-hand sides, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from typing import Any
+
+import numpy as np
+
+from mcprecond.linalg.columns import MOST_COLUMNS
+from mcprecond.matrix import AdmittedMatrix
+from mcprecond.solvers.automatic import Stages, inverse_diagonal, left_of, predict_stages
+from mcprecond.solvers.iteration import Iteration
+from mcprecond.solvers.result import Reason, SolveResult, Stage
+from mcprecond.solvers.solver import Solver
+from mcprecond.tuning.general_stages import Features, digits_of, fastest, next_stage, predict_general
+from mcprecond.tuning.stages import Prediction, Progress, expected_rate
+
+#: If a stage ends for one of these reasons, another preconditioner may do better.
+FAILURES = (
+    Reason.STAGNATED,
+    Reason.BREAKDOWN,
+    Reason.DIVERGED,
+    Reason.NO_PROGRESS,
+    Reason.INDEFINITE_M,
+    Reason.NOT_FINITE,
+)
+
+
+class GeneralSolver(Solver):
+    """A method for A and M that solves for one right-hand side at a time."""
+
+    most_columns = MOST_COLUMNS
+    #: How many products with A an iteration takes.
+    products: int
+
+    def run_all(self, b: Any, x0: Any, *limits: Any, **hooks: Any) -> SolveResult[Any]:
+        """Solve for one right-hand side or several, with M="auto" in stages."""
+        is_automatic = self.is_automatic and not self.A_is_operator
+        run = GeneralStages(self).run if is_automatic else self.run
+        b = self._shape(b, "b")
+        return run(b, x0, *limits, **hooks) if b.ndim == 1 else self.run_one_by_one(run, b, x0, *limits, **hooks)
+
+
+class GeneralStages(Stages):
+    """The stages of a method for any matrix, which begin with the preconditioner that is predicted to be the fastest.
+    Each is tried once.
+    """
+
+    def __init__(self, plain: GeneralSolver) -> None:
+        super().__init__(plain)
+        jacobi = inverse_diagonal(self._matrix)
+        self._weakest = "none" if jacobi is None else "Jacobi"
+        self._solvers[self._weakest] = plain.with_preconditioner(jacobi)
+        self._features = features_of(self._matrix, plain.products)
+        self._predicted = predict_general(predict_stages(self._matrix), self._features, self._weakest)
+        self._first = ""
+
+    def run(self, b: Any, x0: Any, *limits: Any, **hooks: Any) -> SolveResult[Any]:
+        """See `Stages`."""
+        b, x0, rtol, atol, maxiter = self._plain.admit_arguments(b, x0, *limits)
+        while not self._first:
+            name = fastest(self._predicted, self._features, digits_of(rtol))[0]
+            self._first = name if self._build(name) else ""
+        return super().run(b, x0, rtol, atol, maxiter, **hooks)
+
+    def _next(self, current: str, known: dict[str, Progress], iteration: Iteration) -> str | None:
+        left, digits = left_of(iteration)
+        known[current] = Progress(iteration.count, expected_rate(iteration.residuals))
+        # What is weaker than all others is for the beginning.
+        untried = {name: one for name, one in self._untried(known).items() if name != self._weakest}
+        return next_stage(current, iteration.count, left, digits, untried, self._predicted, self._features)
+
+    def _after_failure(self, stages: list[Stage], reason: Reason) -> str | None:
+        untried = self._untried({stage.name for stage in stages})
+        return fastest(untried, self._features, 1.0)[0] if untried and reason in FAILURES else None
+
+    def _untried(self, tried: Container[str]) -> dict[str, Prediction]:
+        """The candidates that have not been tried."""
+        return {name: one for name, one in self._predicted.items() if name not in tried}
+
+
+def features_of(matrix: AdmittedMatrix, products: int) -> Features:
+    """What the predictions depend on, for a method that takes so many products in an iteration."""
+    backend, n = matrix.backend, matrix.shape[0]
+    sums, sizes = matrix.magnitudes() @ backend.xp.ones(n), abs(matrix.canonical().diagonal())
+    surplus = float(backend.xp.median(2 - sums / sizes)) if n and bool((sizes > 0).all()) else 0.0
+    return Features(n, matrix.indices.size, surplus, products, None if backend.name == "gpu" else work_of(matrix))
+
+
+def work_of(matrix: AdmittedMatrix) -> float:
+    """The operations of a factorization in the order of the rows: a row of L reaches from the first entry to the
+    diagonal.
+    """
+    csr = matrix.canonical().csr
+    rows = np.flatnonzero(np.diff(csr.indptr))
+    widths = np.maximum(rows - csr.indices[csr.indptr[rows]], 0) + 1.0
+    return float(widths @ widths)

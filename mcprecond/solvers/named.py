@@ -1,0 +1,58 @@
+"""Preconditioners by their names, as in ``M="sgs"``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from mcprecond.backends.inputs import first_place
+from mcprecond.linalg.diagonal import Diagonal
+from mcprecond.matrix import AdmittedMatrix
+from mcprecond.preconditioners import ILU0, MulticolorDILU, MulticolorSGS
+
+
+def invert_diagonal(matrix: AdmittedMatrix) -> Diagonal:
+    """Return Jacobi's preconditioner.
+
+    Raises
+    ------
+    ValueError
+        If a diagonal entry is zero; names the row.
+    """
+    diagonal, backend = matrix.canonical().diagonal(), matrix.backend
+    if bool((diagonal == 0).any()):
+        row = first_place(diagonal == 0, backend.xp)
+        raise ValueError(f"A has a zero or missing diagonal entry in row {row}, which M='jacobi' divides by")
+    return Diagonal((1 / diagonal).astype(matrix.dtype), backend)
+
+
+def factorize_incompletely(matrix: AdmittedMatrix) -> Any:
+    """Return SciPy's incomplete LU factors, with fill by a threshold (ILUT), as a LinearOperator.
+
+    Raises
+    ------
+    ValueError
+        If A is on a GPU, or SciPy finds A singular.
+    """
+    if matrix.backend.name == "gpu":
+        raise ValueError("M='spilu' is SciPy's, for A on the CPU; take M='multigrid' or M='ilu0'")
+    from scipy.sparse.linalg import LinearOperator, spilu
+
+    try:
+        factors = spilu(matrix.csr.tocsc())
+    except RuntimeError as error:
+        raise ValueError(f"M='spilu' fails: {error}; take M='multigrid' or M='ilu0'") from None
+    return LinearOperator(matrix.shape, factors.solve, lambda b: factors.solve(b, "H"), dtype=matrix.dtype)
+
+
+#: The constructors by name. Multigrid, which stands above this package, adds its own.
+BUILDERS: dict[str, Callable[[Any], Any]] = {
+    "jacobi": invert_diagonal,
+    "sgs": MulticolorSGS,
+    "dilu": MulticolorDILU,
+    "ilu0": ILU0,
+    "spilu": factorize_incompletely,
+}
+#: The names that M may have where A is symmetric and positive definite, and in general.
+NAMES = ("auto", "jacobi", "sgs", "dilu", "ilu0", "multigrid")
+GENERAL_NAMES = (*NAMES, "spilu")

@@ -1,0 +1,125 @@
+"""Which preconditioner a solve with a matrix that is not symmetric begins with, and when it is left for another one.
+
+For each candidate the cost model tells how long its setup and an iteration take, and features of the matrix how many
+iterations there may be. The candidate that is predicted to be the fastest begins. After some iterations the residuals
+tell how many are left. If these take MARGIN times as long as the fastest of the candidates that have not been tried,
+with its setup, the solve goes on with that one. Only counts and the model decide, no clock, so that runs repeat.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from mcprecond.tuning.stages import Prediction
+
+MARGIN = 1.5
+#: Iterations of BiCGSTAB for 8 digits where nothing dominates, as a multiple of the points along a side of a grid of n
+#: points. They were measured for flows with streamline diffusion.
+ALONG_A_SIDE = {"none": 6.0, "Jacobi": 6.0, "DILU": 2.5, "ILU0": 1.5}
+#: Iterations for each decimal digit of the residual, and in all, where the size of the grid does not matter.
+OF_ANY_SIZE = {"multigrid": (1.0, 1.0), "spilu": (0.5, 1.0)}
+#: Rows of a grid in two dimensions have fewer entries.
+ROW_IN_SPACE = 12
+#: The entries of the factors of spilu, as a multiple of those of A, and the operations for them in a second.
+FILL, OPERATIONS = 10, 3e9
+
+
+class Features(NamedTuple):
+    """What the predictions depend on.
+
+    Attributes
+    ----------
+    n, entries : int
+        Rows of the matrix, and its entries.
+    surplus : float
+        The median of ``(2 |a_ii| - sum_j |a_ij|) / |a_ii|``: how much the diagonal dominates.
+    products : int
+        Products with A in an iteration.
+    work : float or None
+        Operations of a factorization; None where there is none.
+    """
+
+    n: int
+    entries: int
+    surplus: float
+    products: int
+    work: float | None
+
+
+def predict_general(predicted: dict[str, Prediction], features: Features, plain: str) -> dict[str, Prediction]:
+    """The times of the candidates, by those of CG: `plain` is "none" or "Jacobi"."""
+    product, sweeps, multigrid = predicted["none"].iteration, predicted["SGS"], predicted["multigrid"]
+    found = {
+        plain: predicted[plain],
+        "DILU" if features.work is None else "ILU0": Prediction(sweeps.setup, product + sweeps.iteration),
+        "multigrid": multigrid,
+    }
+    if features.work is not None:
+        found["spilu"] = Prediction(features.work / OPERATIONS, (1 + FILL) * product)
+    return {name: Prediction(one.setup, features.products * one.iteration) for name, one in found.items()}
+
+
+def digits_of(rtol: float) -> float:
+    """Decimal digits by which the residual has to fall, at most those of double precision."""
+    return -math.log10(min(max(rtol, 1e-15), 0.1))
+
+
+def expected_iterations(name: str, digits: float, features: Features) -> float:
+    """How many iterations a candidate is expected to take to lower the residual by so many decimal digits."""
+    of_bicgstab = 2 / features.products
+    if name in OF_ANY_SIZE:
+        per_digit, at_least = OF_ANY_SIZE[name]
+        return of_bicgstab * (per_digit * digits + at_least)
+    side = features.n ** (1 / 2 if features.entries < ROW_IN_SPACE * features.n else 1 / 3)
+    iterations = ALONG_A_SIDE[name] * side * digits / 8
+    if features.surplus > 0:  # the condition is about 2 / surplus - 1, and the method about as fast as CG
+        condition = max(2 / features.surplus - 1, 1.0)
+        of_dominant = digits * math.log(10) * math.sqrt(condition) / 4
+        iterations = min(iterations, of_dominant * ALONG_A_SIDE[name] / ALONG_A_SIDE["none"])
+    return of_bicgstab * max(iterations, 1.0)
+
+
+def fastest(
+    predicted: dict[str, Prediction], features: Features, digits: float, slower: float = 1.0
+) -> tuple[str, float]:
+    """The candidate that is predicted to be the fastest, and the seconds that it takes, setup included, if sweeps take
+    so many times as many iterations as expected.
+    """
+
+    def seconds(name: str) -> float:
+        factor = 1.0 if name in OF_ANY_SIZE else slower
+        return predicted[name].setup + factor * expected_iterations(name, digits, features) * predicted[name].iteration
+
+    best = min(predicted, key=seconds)
+    return best, seconds(best)
+
+
+def next_stage(
+    current: str,
+    done: int,
+    left: float,
+    digits: float,
+    untried: dict[str, Prediction],
+    predicted: dict[str, Prediction],
+    features: Features,
+) -> str | None:
+    """The candidate to go on with; None to stay.
+
+    Parameters
+    ----------
+    current : str
+    done, left : int, float
+        Iterations with it that there were, and that are left.
+    digits : float
+        Decimal digits that the residual still has to fall.
+    untried, predicted : dict
+        The candidates that have not been tried, and all of them.
+    features : Features
+    """
+    if not untried:
+        return None
+    # A system that is hard for one candidate is so for the others.
+    slower = max((done + left) / (done + expected_iterations(current, digits, features)), 1.0)
+    best, seconds = fastest(untried, features, digits, slower)
+    return best if left * predicted[current].iteration > MARGIN * seconds else None

@@ -1,0 +1,228 @@
+"""BiCGSTAB and GMRES with M by name and M="auto", with several right-hand sides, and cycles that grow."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.flows import advection
+from mcprecond import bicgstab, gmres
+from mcprecond.matrix import admit_matrix
+from mcprecond.solvers import Reason, automatic_general
+from mcprecond.solvers.named import BUILDERS, GENERAL_NAMES
+from mcprecond.tuning.general_stages import Features, digits_of, expected_iterations, fastest, next_stage
+from mcprecond.tuning.stages import Prediction
+
+SOLVERS = {"bicgstab": bicgstab, "gmres": gmres}
+solvers = pytest.mark.parametrize("solve", SOLVERS.values(), ids=SOLVERS)
+
+
+def numbers(n: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(-1, 1, n)
+
+
+def relative_residual(A, x, b) -> float:
+    return float(np.linalg.norm(b - A @ x) / np.linalg.norm(b))
+
+
+def dominant(n: int = 900) -> sp.csr_array:
+    """As of a small step in time, with diagonal entries that differ."""
+    flow = sp.csr_array(advection(int(n**0.5), 1e-2, "vortex"))
+    scale = 3 * abs(flow).sum(axis=1).max()
+    return sp.csr_array(flow + sp.diags_array(scale * (1 + np.arange(n) / n)))
+
+
+@solvers
+@pytest.mark.parametrize("name", GENERAL_NAMES)
+def test_names_of_preconditioners(name, solve, backend, to_device):
+    A = advection(30, 1e-2, "cells")
+    b = numbers(900)
+    if name == "spilu" and backend.name == "gpu":
+        with pytest.raises(ValueError, match="for A on the CPU"):
+            solve(to_device(A), to_device(b), M=name)
+        return
+    result = solve(to_device(A), to_device(b), M=name, rtol=1e-9)
+    assert result.converged and relative_residual(A, backend.to_host(result.x), b) <= 1.01e-9
+    assert bool(result.stages) == (name == "auto")
+
+
+def test_names_that_are_not_known(to_device):
+    A, b = to_device(advection(5, 1.0, "cells")), to_device(np.ones(25))
+    for solve in SOLVERS.values():
+        with pytest.raises(ValueError, match="M must be one of auto, jacobi, sgs, dilu, ilu0, multigrid, spilu"):
+            solve(A, b, M="ilu")
+
+
+def test_jacobi_names_the_row_without_a_diagonal_entry(to_device):
+    A = sp.csr_matrix(sp.diags_array([[2.0, 0.0, -3.0], [1.0, 1.0]], offsets=[0, 1]))
+    with pytest.raises(ValueError, match="zero or missing diagonal entry in row 1"):
+        gmres(to_device(A), to_device(np.ones(3)), M="jacobi")
+    jacobi = BUILDERS["jacobi"](admit_matrix(to_device(sp.csr_matrix(np.diag([2.0, -4.0]))), finite=True))
+    np.testing.assert_array_equal(np.array((jacobi @ to_device(np.ones(2))).tolist()), [0.5, -0.25])
+
+
+@solvers
+@pytest.mark.parametrize("diffusion", [1.0, 1e-2, 1e-4])
+def test_auto_solves_flows(diffusion, solve, backend, to_device):
+    A = advection(60, diffusion, "closed")
+    b = numbers(3600)
+    result = solve(to_device(A), to_device(b), M="auto", rtol=1e-8)
+    assert result.converged and relative_residual(A, backend.to_host(result.x), b) <= 1.01e-8
+    assert result.iterations == sum(stage.iterations for stage in result.stages) == len(result.residuals) - 1
+    again = solve(to_device(A), to_device(b), M="auto", rtol=1e-8)
+    assert again.stages == result.stages
+    np.testing.assert_array_equal(backend.to_host(again.x), backend.to_host(result.x))
+
+
+@solvers
+def test_a_dominant_diagonal_is_enough(solve, backend, to_device):
+    A = dominant()
+    result = solve(to_device(A), to_device(numbers(900)), M="auto", rtol=1e-8)
+    assert result.converged and [stage.name for stage in result.stages] == ["Jacobi"] and result.iterations < 20
+
+
+@solvers
+def test_what_has_no_diagonal_is_solved_without(solve, backend, to_device):
+    """No candidate but the identity can be built."""
+    A = sp.csr_matrix(np.array([[0.0, 2.0, 0.0], [0.0, 0.0, 3.0], [4.0, 0.0, 0.0]]))
+    result = gmres(to_device(A), to_device(np.ones(3)), M="auto", rtol=1e-10)
+    assert result.converged and result.stages[-1].name in ("none", "spilu")
+    np.testing.assert_allclose(backend.to_host(result.x), [1 / 4, 1 / 2, 1 / 3])
+
+
+@solvers
+def test_a_stage_that_fails_is_followed_by_another(solve, backend, to_device, monkeypatch):
+    """The first preconditioner is singular, and its solve ends without progress or breaks down."""
+    A, b = advection(30, 1e-2, "vortex"), numbers(900)
+    bad = to_device(sp.csr_matrix(sp.diags_array(np.where(np.arange(900) < 450, 1.0, 0.0))))
+    tried = []
+
+    def build(matrix):
+        tried.append(matrix.shape)
+        return bad
+
+    first = solve(to_device(A), to_device(b), M="auto", rtol=1e-8).stages[0].name
+    monkeypatch.setitem(BUILDERS, first.lower(), build)
+    result = solve(to_device(A), to_device(b), M="auto", rtol=1e-8, maxiter=400)
+    names = [stage.name for stage in result.stages]
+    assert result.converged and tried and names[0] == first and len(set(names)) == len(names) > 1
+    assert result.M is not bad
+
+
+@solvers
+def test_each_candidate_is_tried_once(solve, backend, to_device):
+    """No preconditioner helps where rounding is the limit."""
+    A = advection(12, 1e-2, "cells")
+    result = solve(to_device(A), to_device(numbers(144)), M="auto", rtol=0.0, atol=1e-300)
+    names = [stage.name for stage in result.stages]
+    assert not result.converged and len(set(names)) == len(names)
+    assert result.residual_norm < 1e-11 * result.residuals[0]
+
+
+@solvers
+def test_maxiter_is_that_of_all_stages(solve, backend, to_device):
+    A = to_device(advection(40, 1e-4, "closed"))
+    result = solve(A, to_device(numbers(1600)), M="auto", rtol=1e-14, maxiter=1)
+    assert result.reason is Reason.MAX_ITERATIONS and result.info == 1
+    none = solve(A, to_device(numbers(1600)), M="auto", maxiter=0)
+    assert none.iterations == 0 and none.reason is Reason.MAX_ITERATIONS
+
+
+@solvers
+def test_trivial_systems(solve, backend, to_device):
+    A = to_device(advection(5, 1.0, "cells"))
+    assert solve(A, to_device(np.zeros(25)), M="auto").iterations == 0
+    assert solve(to_device(sp.csr_matrix((0, 0))), to_device(np.zeros(0)), M="auto").converged
+    operator = backend.linalg.aslinearoperator(A)
+    assert solve(operator, to_device(np.ones(25)), M="auto").converged
+
+
+@solvers
+@pytest.mark.parametrize("M", [None, "auto", "ilu0"])
+def test_several_columns_are_those_of_single_solves(M, solve, backend, to_device):
+    A = to_device(advection(20, 1e-2, "vortex"))
+    B = numbers(1200).reshape(400, 3)
+    x0 = numbers(1200, 1).reshape(400, 3)
+    result = solve(A, to_device(B), to_device(x0), M=M, rtol=1e-9)
+    assert result.converged and len(result.reasons) == 3 and result.x.shape == (400, 3)
+    for column in range(3):
+        alone = solve(A, to_device(B[:, column].copy()), to_device(x0[:, column].copy()), M=M, rtol=1e-9)
+        if M != "auto":  # later columns begin with the stage that the first one has ended with
+            np.testing.assert_array_equal(backend.to_host(result.x[:, column]), backend.to_host(alone.x))
+            assert alone.iterations == result.iterations[column]
+        x = backend.to_host(result.x[:, column])
+        assert relative_residual(backend.to_host(A.toarray()), x, B[:, column]) <= 1.01e-9
+    few = solve(A, to_device(B), M=M, rtol=1e-15, maxiter=1)
+    assert few.info == (1 if few.reason is Reason.MAX_ITERATIONS else few.info)
+    assert (few.cycles is None) == (solve is bicgstab)
+
+
+def ring(n: int, links: float) -> sp.csr_array:
+    """The matrix that moves each number on by one place, up to small entries: GMRES wins nothing before n steps."""
+    shift = sp.csr_array((np.ones(n), (np.arange(n), np.arange(-1, n - 1) % n)), shape=(n, n))
+    return sp.csr_array(shift + links * sp.eye_array(n))
+
+
+@pytest.mark.parametrize("links", [0.0, 0.01])
+def test_cycles_grow_where_they_win_little(links, backend, to_device):
+    A, b = to_device(ring(100, links)), to_device(np.eye(100)[0])
+    fixed = gmres(A, b, restart=30, rtol=1e-8, maxiter=20)
+    assert not fixed.converged and fixed.residual_norm > 0.5
+    adaptive = gmres(A, b, rtol=1e-8, maxiter=20)
+    assert adaptive.converged and adaptive.cycles < 10 and adaptive.iterations > 30 * adaptive.cycles
+    np.testing.assert_array_equal(adaptive.residuals[:31], fixed.residuals[:31])
+    twice = gmres(A, to_device(np.eye(100)[:, :2].copy()), rtol=1e-8, maxiter=20)
+    np.testing.assert_array_equal(backend.to_host(twice.x[:, 0]), backend.to_host(adaptive.x))
+
+
+def test_cycles_do_not_grow_without_memory(backend, to_device, monkeypatch):
+    monkeypatch.setattr(sys.modules["mcprecond.solvers.gmres"], "available_bytes", lambda backend: 0)
+    A, b = to_device(ring(100, 0.01)), to_device(np.eye(100)[0])
+    adaptive, fixed = (gmres(A, b, rtol=1e-8, maxiter=20, restart=restart) for restart in (None, 30))
+    np.testing.assert_array_equal(adaptive.residuals, fixed.residuals)
+
+
+FEATURES = Features(n=10**4, entries=5 * 10**4, surplus=0.0, products=2, work=None)
+PREDICTED = {"none": Prediction(0.0, 1.0), "ILU0": Prediction(1.0, 3.0), "multigrid": Prediction(50.0, 12.0)}
+
+
+@given(digits=st.floats(0.5, 15), side=st.integers(10, 10**4), name=st.sampled_from(["none", "Jacobi", "DILU", "ILU0"]))
+def test_iterations_grow_with_the_grid_unless_the_diagonal_dominates(digits, side, name):
+    small, large = (replace_features(n=n, entries=5 * n) for n in (side**2, 4 * side**2))
+    few, many = (expected_iterations(name, digits, features) for features in (small, large))
+    assert few <= many <= 2 * few + 1e-9
+    dominant = [expected_iterations(name, digits, one._replace(surplus=1.5)) for one in (small, large)]
+    assert dominant[0] <= dominant[1] <= max(8 * digits, 1.0)
+    of_gmres = expected_iterations(name, digits, small._replace(products=1))
+    assert of_gmres == pytest.approx(2 * few)
+
+
+def replace_features(**changes):
+    return FEATURES._replace(**changes)
+
+
+@given(left=st.floats(0, 1e6), done=st.integers(1, 1000), digits=st.floats(0.1, 15))
+def test_a_stage_is_left_only_for_what_is_faster(left, done, digits):
+    untried = {name: one for name, one in PREDICTED.items() if name != "multigrid"}
+    name = next_stage("multigrid", done, left, digits, untried, PREDICTED, FEATURES)
+    seconds = fastest(untried, FEATURES, digits)[1]
+    if name is not None:
+        assert left * PREDICTED["multigrid"].iteration > seconds
+    assert next_stage("multigrid", done, left, digits, {}, PREDICTED, FEATURES) is None
+    assert next_stage("multigrid", done, 0.0, digits, untried, PREDICTED, FEATURES) is None
+
+
+def test_digits():
+    assert digits_of(1e-8) == pytest.approx(8) and digits_of(0.0) == pytest.approx(15) and digits_of(np.inf) == 1
+
+
+def test_features(backend, to_device):
+    A = admit_matrix(to_device(sp.csr_matrix(sp.diags_array([-1.0, 4.0, -1.0], offsets=[-1, 0, 1], shape=(50, 50)))))
+    features = automatic_general.features_of(A, 2)
+    assert features.surplus == pytest.approx(0.5) and features.n == 50 and features.entries == 148
+    assert features.work == (None if backend.name == "gpu" else 1 + 49 * 4)
