@@ -5,7 +5,7 @@
 
 writes benchmarks/results/advection-gpu.json or advection-cpu.json (or where --output says). Times are medians of setup
 and solve together. b = A x* with random x*, to a relative residual of 1e-8. The larger systems are solved by multigrid
-alone, which shows how its iterations grow.
+alone, which shows how its iterations grow. "auto" stands for M="auto"; the result says what that has chosen.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 import pyamg
 import scipy.sparse.linalg as splinalg
 from cases import SEED
-from flows import FLOWS, advection
+from flows import FLOWS, ROTATING, SCHEMES
 from measure import MULTIGRID, measure_each, parser_of, timed_in_turns
 
 from mcprecond import ILU0, ClassicalAMG, bicgstab, gmres
@@ -40,20 +40,22 @@ def main() -> None:
     arguments = parser.parse_args()
     backend, sizes = get_backend(arguments.device), SMALL_SIZES if arguments.small else SIZES
     cases = {
-        f"{flow}, {diffusion:.0e}, {n}": partial(measure, flow, diffusion, n, n == sizes[0], backend, arguments)
+        f"{flow}, {scheme}, {diffusion:.0e}, {n}": partial(
+            measure, SCHEMES[scheme](n, diffusion, flow), n == sizes[0], backend, arguments
+        )
         for n in sizes
+        for scheme in SCHEMES
         for flow in arguments.flows
+        if scheme == "upwind" or flow in ROTATING
         for diffusion in DIFFUSIONS
     }
     measure_each("advection", arguments, cases, MULTIGRID, peers=("pyamg",), rtol=RTOL)
 
 
-def measure(
-    flow: str, diffusion: float, n: int, has_opponents: bool, backend: Backend, arguments: Any
-) -> dict[str, Any]:
+def measure(host: Any, has_opponents: bool, backend: Backend, arguments: Any) -> dict[str, Any]:
     """The solvers that reach the tolerance, by their times."""
-    host = advection(n, diffusion, flow)
-    A, x = backend.sparse.csr_matrix(host), np.random.default_rng(SEED).uniform(-1, 1, n * n)
+    n = host.shape[0]
+    A, x = backend.sparse.csr_matrix(host), np.random.default_rng(SEED).uniform(-1, 1, n)
     b = backend.xp.asarray(host @ x)
     M = ClassicalAMG(A)
     methods: dict[str, Callable[[], Any]] = {
@@ -62,6 +64,7 @@ def measure(
     }
     if has_opponents:
         methods |= {
+            "bicgstab, auto": lambda: bicgstab(A, b, M="auto", rtol=RTOL, maxiter=MAXITER),
             "bicgstab, ILU0": lambda: bicgstab(A, b, M=ILU0(A), rtol=RTOL, maxiter=MAXITER),
             "bicgstab": lambda: bicgstab(A, b, rtol=RTOL, maxiter=MAXITER),
         }
@@ -70,15 +73,16 @@ def measure(
         methods |= {name: partial(solve, A, b) for name, solve in others.items()}
     rows, calls = {}, {}
     for name, solve in methods.items():
-        x, iterations = found(solve())
+        x, iterations, stages = found(solve())
         residual = float(backend.xp.linalg.norm(b - A @ x) / backend.xp.linalg.norm(b))
         rows[name] = {"iterations": iterations, "residual": residual, "converged": residual <= 1.1 * RTOL}
+        rows[name] |= {"stages": stages} if stages else {}
         if rows[name]["converged"]:
             calls[name] = solve
     for name, times in timed_in_turns(calls, arguments.repeats, backend.synchronize, small=arguments.small).items():
         rows[name] |= times
     return {
-        "unknowns": n * n,
+        "unknowns": n,
         "nnz": int(A.nnz),
         "levels": [level.A.shape[0] for level in M.levels],
         "operator_complexity": M.operator_complexity,
@@ -86,9 +90,11 @@ def measure(
     }
 
 
-def found(result: Any) -> tuple[Any, int | None]:
-    """x and the iterations, of ours and of others."""
-    return (result.x, result.iterations) if hasattr(result, "reason") else result
+def found(result: Any) -> tuple[Any, int | None, list[str]]:
+    """x, the iterations and the stages, of ours and of others."""
+    if hasattr(result, "reason"):
+        return result.x, result.iterations, [stage.name for stage in result.stages]
+    return (*result, [])
 
 
 def spilu(A: Any, b: Any) -> tuple[Any, None]:
