@@ -53,6 +53,7 @@ from mcprecond import (
     SmoothedAggregation,
     bicgstab,
     gmres,
+    minres,
     pcg,
 )
 from mcprecond.backends import Backend, backend_of, get_backend
@@ -169,6 +170,8 @@ def solves(system: System, A: Any, B: Any, built: dict[str, Any]) -> Iterator[So
             yield Solve("gmres", "plain", label, lambda rtol, M=M: gmres(A, b, M=M, rtol=rtol))
         if not system.is_definite or not getattr(M, "symmetric", True):
             continue
+        if label != "auto":
+            yield Solve("minres", "plain", label, lambda rtol, M=M: minres(A, b, M=M, rtol=rtol))
         yield Solve("pcg", "plain", label, lambda rtol, M=M: pcg(A, b, M=M, rtol=rtol, form="plain"))
         yield Solve("pcg", "columns", label, lambda rtol, M=M: pcg(A, B, M=M, rtol=rtol, form="plain"))
         yield Solve("pcg", "object", label, lambda rtol, M=M: solved_again(PCG(A, M), B, b, rtol))

@@ -13,7 +13,7 @@ from mcprecond.configuration import configure
 from mcprecond.matrix import PatternChangedError
 from mcprecond.multigrid import ClassicalAMG, SmoothedAggregation
 from mcprecond.preconditioners import ILU0, AutoColoring, MulticolorDILU, MulticolorGS, MulticolorSGS, smooth
-from mcprecond.solvers import PCG, SolveResult, bicgstab, gmres, pcg
+from mcprecond.solvers import PCG, SolveResult, bicgstab, gmres, minres, pcg
 from mcprecond.storage import ColorBlocks
 from mcprecond.version import __version__
 
@@ -37,6 +37,7 @@ __all__ = [
     "configure",
     "deterministic",
     "gmres",
+    "minres",
     "multigrid",
     "pcg",
     "problems",

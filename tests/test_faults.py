@@ -34,6 +34,7 @@ from mcprecond import (
     bicgstab,
     color,
     gmres,
+    minres,
     pcg,
 )
 from mcprecond.backends import get_backend
@@ -183,6 +184,7 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "pcg, columns": lambda A, b: pcg(A, b[:, None] * b[:3], M=MulticolorSGS(A, "greedy"), form="plain").x,
     "bicgstab": lambda A, b: bicgstab(A, b, rtol=1e-9).x,
     "gmres": lambda A, b: gmres(A, b, rtol=1e-9).x,
+    "minres": lambda A, b: minres(A, b, rtol=1e-9).x,
 }
 
 
@@ -539,7 +541,9 @@ def test_a_function_that_raises_leaves_the_solver_usable(kind, columns, hook, to
     np.testing.assert_array_equal(backend.to_host(solver.solve(b, rtol=1e-9).x), expected)
 
 
-@pytest.mark.parametrize("solve", [bicgstab, partial(gmres, callback_type="pr_norm")], ids=["bicgstab", "gmres"])
+@pytest.mark.parametrize(
+    "solve", [minres, bicgstab, partial(gmres, callback_type="pr_norm")], ids=["minres", "bicgstab", "gmres"]
+)
 def test_the_next_solve_is_right_after_a_function_that_raises(solve, to_device, backend):
     A, _, b = system(to_device)
     expected = backend.to_host(solve(A, b, rtol=1e-9, callback=lambda *_: None).x)

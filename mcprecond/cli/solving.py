@@ -37,6 +37,8 @@ from mcprecond.solvers.nullspace import null_space_basis
 from mcprecond.studies.advice import has_constant_null_space, project
 from mcprecond.typing import ColoringMethod
 
+#: The solvers that need a symmetric matrix.
+SYMMETRIC = "pcg", "minres"
 PRECONDITIONERS = ("auto", "sgs", "dilu", "ilu0", "multigrid", "jacobi", "spilu", "none")
 #: Those whose colors are shown.
 COLORED = ("sgs", "dilu", "ilu0", "multigrid")
@@ -128,7 +130,7 @@ def solve(
     with working(f"reading {file}") as work:
         matrix = read(file)
         solver = solver or ("pcg" if is_symmetric(matrix, file) else "bicgstab")
-        preconditioner = preconditioner or ("sgs" if solver == "pcg" else "auto")
+        preconditioner = preconditioner or ("sgs" if solver in SYMMETRIC else "auto")
         refuse_unfit(matrix, file, solver, preconditioner)
         n = matrix.shape[0]
         expected = np.random.default_rng(0).standard_normal(n) if rhs is None else None
@@ -196,11 +198,13 @@ def solve(
 
 def refuse_unfit(matrix: Any, file: Path, solver: str, preconditioner: str) -> None:
     """Raise ValueError for a solver that does not fit the matrix, or a preconditioner that does not fit the solver."""
-    if solver == "pcg" and not is_symmetric(matrix, file):
+    if solver in SYMMETRIC and not is_symmetric(matrix, file):
         needed = "Hermitian" if matrix.dtype.kind == "c" else "symmetric"
-        raise ValueError(f"{file} holds a matrix that is not {needed}, which pcg needs; try --solver gmres")
-    if solver == "pcg" and preconditioner == "spilu":
-        raise ValueError("--preconditioner spilu is not symmetric, as pcg needs it; try --preconditioner ilu0")
+        raise ValueError(f"{file} holds a matrix that is not {needed}, which {solver} needs; try --solver gmres")
+    if solver in SYMMETRIC and preconditioner == "spilu":
+        raise ValueError(f"--preconditioner spilu is not symmetric, as {solver} needs it; try --preconditioner ilu0")
+    if solver == "minres" and preconditioner == "auto":
+        raise ValueError("--preconditioner auto is not for minres; try --preconditioner multigrid")
 
 
 def set_up(

@@ -85,4 +85,4 @@ def refuse_unfit(A: Any, b: Any, solver: Any) -> None:
         n = A.shape[0]
         raise ValueError(f"b must have shape ({n},) or ({n}, k) with k columns at least 1, got {tuple(b.shape)}")
     if not callable(solver):
-        raise TypeError(f"solver must be pcg, gmres, bicgstab or a function like these, got {describe(solver)}")
+        raise TypeError(f"solver must be pcg, minres, gmres, bicgstab or a function like these, got {describe(solver)}")

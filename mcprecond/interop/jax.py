@@ -43,7 +43,7 @@ def solve(
     M : preconditioner, LinearOperator, function or "auto", optional
         As for the solver. A class such as `MulticolorSGS`, or another function, is called with A as a matrix of SciPy
         in every solve, and returns the preconditioner. No derivative depends on M.
-    solver : {pcg, gmres, bicgstab} or function
+    solver : {pcg, minres, gmres, bicgstab} or function
         `pcg` is for symmetric positive definite A, and second derivatives are for values with which A stays symmetric
         then. Any other function is called as ``solver(A, b, M=M, rtol=rtol, maxiter=maxiter)``, with the transposes of
         A and M for the transposed system, and returns a `SolveResult`.

@@ -51,10 +51,10 @@ def solve(
         As for the solver. A class such as `MulticolorSGS`, or another function, is called with A as a matrix of SciPy
         or CuPy, and returns the preconditioner; the adjoint system has the adjoint of this one. "auto" is for `pcg`. No
         derivative depends on M.
-    solver : {pcg, gmres, bicgstab} or function
+    solver : {pcg, minres, gmres, bicgstab} or function
         `pcg` is for symmetric or Hermitian positive definite A: the adjoint system has the same matrix, and is solved
         with the same setup. Any other function is called as ``solver(A, b, M=M, rtol=rtol, maxiter=maxiter)``, and
-        returns a `SolveResult`: `gmres`, `bicgstab`, or ``functools.partial(gmres, restart=50)``.
+        returns a `SolveResult`: `minres`, `gmres`, `bicgstab`, or ``functools.partial(gmres, restart=50)``.
     rtol : float, optional
         Of both solves. 1e-10 in double precision and 1e-5 in single precision by default.
     maxiter : int, optional

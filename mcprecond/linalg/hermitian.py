@@ -6,11 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.matrix import AdmittedMatrix, rows_of, transpose
+from mcprecond.backends.inputs import first_place
+from mcprecond.matrix import AdmittedMatrix, place_of, rows_of, transpose
 
 
 def is_hermitian(matrix: AdmittedMatrix, dtype: Any = None) -> bool:
-    """Whether A and its conjugate transpose differ by rounding at most.
+    """Whether A and its conjugate transpose differ by rounding at most, as `first_unsymmetric` tells."""
+    return first_unsymmetric(matrix, dtype) is None
+
+
+def first_unsymmetric(matrix: AdmittedMatrix, dtype: Any = None) -> tuple[int, int] | None:
+    """The row and the column of the first entry of A that differs from that of its conjugate transpose by more than
+    rounding, or None.
 
     Entries are compared beside the geometric mean of the two diagonal ones, or the largest entry of A where one of them
     is zero, so that scaling rows and columns alike changes nothing. They may differ by the square root of the unit of
@@ -26,7 +33,7 @@ def is_hermitian(matrix: AdmittedMatrix, dtype: Any = None) -> bool:
     xp, matrix = matrix.backend.xp, matrix.canonical()
     csr = matrix.csr
     if not csr.data.size:
-        return True
+        return None
     sizes = abs(matrix.diagonal())
     scales = 1 / xp.sqrt(xp.where(sizes > 0, sizes, abs(csr.data).max()))
     rows = rows_of(csr.indptr, csr.indices, xp)
@@ -34,4 +41,6 @@ def is_hermitian(matrix: AdmittedMatrix, dtype: Any = None) -> bool:
         values = csr.data * scales[rows] * scales[csr.indices]
         scaled = matrix.backend.sparse.csr_matrix((values, csr.indices, csr.indptr), shape=matrix.shape)
         difference = scaled - transpose(scaled.conj(), matrix.backend)
-        return bool((abs(difference.data) <= np.sqrt(np.finfo(dtype or matrix.dtype).eps)).all())
+        differs = ~(abs(difference.data) <= np.sqrt(np.finfo(dtype or matrix.dtype).eps))
+    k = first_place(differs, xp)
+    return None if k is None else place_of(difference, k, matrix.backend)

@@ -462,10 +462,10 @@ class Multigrid(Preconditioner):
         cycle : {"V", "W", "K"}, optional
             As for `aspreconditioner`.
         accel : str or function, optional
-            The Krylov method: "cg" is `pcg`; "bicgstab", "gmres" and others are those of SciPy, or of CuPy where the
-            levels are on the GPU. A function is called as PyAMG calls it, ``accel(A, b, x0=x0, tol=tol,
-            maxiter=maxiter, M=M, callback=callback, residuals=residuals)``, and with `rtol` and without `residuals` if
-            it takes these arguments, as SciPy's functions do.
+            The Krylov method: "cg" is `pcg`; "minres", "bicgstab" and "gmres" are those of this package, too, and
+            others those of SciPy, or of CuPy where the levels are on the GPU. A function is called as PyAMG calls it,
+            ``accel(A, b, x0=x0, tol=tol, maxiter=maxiter, M=M, callback=callback, residuals=residuals)``, and with
+            `rtol` and without `residuals` if it takes these arguments, as SciPy's functions do.
         callback : function, optional
             Called as ``callback(xk)`` after every cycle or iteration; of SciPy's gmres with the norm.
         residuals : list, optional

@@ -37,7 +37,7 @@ MOST_EVEN = 4
 FEW_ROWS, MOST_ROWS = 0.75, 0.9
 #: The number of Jacobi steps for the scales and their damping factor. A scale stays above LEAST_LEFT times its start.
 STEPS, DAMPING, LEAST_LEFT = 20, 2 / 3, 1e-6
-NOT_DEFINITE = "so A is not positive definite; use ILU0 with gmres or bicgstab"
+NOT_DEFINITE = "so A is not positive definite; use minres if A is symmetric, or ILU0 with gmres"
 
 
 def scales_of(matrix: AdmittedMatrix, narrowest: Any) -> Any:

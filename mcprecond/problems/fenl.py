@@ -197,8 +197,8 @@ class FENL:
         ----------
         linear_solver : callable, optional
             ``linear_solver(J, rhs)`` returns ``(x, info)`` as SciPy's solvers do, or a `SolveResult`. By default
-            `pcg` without, `bicgstab` with advection, with rtol=1e-7 and maxiter=2000. A step is taken even
-            if the linear solver reports a failure; the record of the step tells.
+            `pcg` without, and ``bicgstab(M="auto")`` with advection, with rtol=1e-7 and maxiter=2000. A step is taken
+            even if the linear solver reports a failure; the record of the step tells.
         rtol : float
             Stop when ||R|| <= rtol ||R_0||.
         max_steps : int
@@ -306,7 +306,9 @@ class FENL:
         return J
 
     def _krylov(self, J: Any, rhs: Any) -> Any:
-        return (bicgstab if any(self.advection) else pcg)(J, rhs, rtol=1e-7, maxiter=2000)
+        if any(self.advection):
+            return bicgstab(J, rhs, rtol=1e-7, maxiter=2000, M="auto")
+        return pcg(J, rhs, rtol=1e-7, maxiter=2000)
 
 
 def fenl(

@@ -157,8 +157,9 @@ class StagesOfCG(Stages):
         return int(np.argmax(norms))
 
     def _next(self, current: str, known: dict[str, Progress], iteration: Iteration) -> str | None:
-        left, digits = left_of(iteration)
-        known[current] = Progress(iteration.count, expected_rate(iteration.residuals))
+        rate = expected_rate(iteration.residuals)
+        left, digits = left_of(iteration, rate)
+        known[current] = Progress(iteration.count, rate)
         return next_stage(current, left, digits, known, self._predicted)
 
     def _after_failure(self, stages: list[Stage], reason: Reason) -> str | None:
@@ -169,12 +170,12 @@ class StagesOfCG(Stages):
         return first
 
 
-def left_of(iteration: Iteration) -> tuple[float, float]:
-    """How many iterations are left by the residuals so far, and by how many decimal digits these still have to fall."""
+def left_of(iteration: Iteration, rate: float) -> tuple[float, float]:
+    """How many iterations are left at a rate, and by how many decimal digits the residual still has to fall."""
     residuals, limit = iteration.residuals, iteration.limit
     least = float(np.finfo(iteration.dtype).eps) * residuals[0]
     digits = math.log10(residuals[-1] / max(limit, least)) if residuals[-1] > max(limit, least) else 0.0
-    rate, most = expected_rate(residuals), float(iteration.maxiter - iteration.count)
+    most = float(iteration.maxiter - iteration.count)
     return min(digits / rate, most) if rate else most, digits
 
 

@@ -11,9 +11,10 @@ from mcprecond.linalg.columns import MOST_COLUMNS
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.solvers.automatic import Stages, inverse_diagonal, left_of, predict_stages
 from mcprecond.solvers.iteration import Iteration
+from mcprecond.solvers.named import GENERAL_NAMES
 from mcprecond.solvers.result import Reason, SolveResult, Stage
 from mcprecond.solvers.solver import Solver
-from mcprecond.tuning.general_stages import Features, digits_of, fastest, next_stage, predict_general
+from mcprecond.tuning.general_stages import MOST_SLOWER, Features, digits_of, fastest, next_stage, predict_general
 from mcprecond.tuning.stages import Prediction, Progress, expected_rate
 
 #: If a stage ends for one of these reasons, another preconditioner may do better.
@@ -30,7 +31,7 @@ FAILURES = (
 class GeneralSolver(Solver):
     """A method for A and M that solves for one right-hand side at a time."""
 
-    most_columns = MOST_COLUMNS
+    most_columns, names = MOST_COLUMNS, GENERAL_NAMES
     #: How many products with A an iteration takes.
     products: int
 
@@ -60,13 +61,17 @@ class GeneralStages(Stages):
         """See `Stages`."""
         b, x0, rtol, atol, maxiter = self._plain.admit_arguments(b, x0, *limits)
         while not self._first:
-            name = fastest(self._predicted, self._features, digits_of(rtol))[0]
+            # How long spilu takes is known least, so that it is for systems that are hard for the others.
+            sure = {name: one for name, one in self._predicted.items() if name != "spilu"}
+            name = fastest(sure, self._features, digits_of(rtol))[0]
             self._first = name if self._build(name) else ""
         return super().run(b, x0, rtol, atol, maxiter, **hooks)
 
     def _next(self, current: str, known: dict[str, Progress], iteration: Iteration) -> str | None:
-        left, digits = left_of(iteration)
-        known[current] = Progress(iteration.count, expected_rate(iteration.residuals))
+        lowest = np.minimum.accumulate(iteration.residuals).tolist()  # since residuals may jump
+        rate = expected_rate(lowest, MOST_SLOWER)
+        left, digits = left_of(iteration, rate)
+        known[current] = Progress(iteration.count, rate)
         # What is weaker than all others is for the beginning.
         untried = {name: one for name, one in self._untried(known).items() if name != self._weakest}
         return next_stage(current, iteration.count, left, digits, untried, self._predicted, self._features)

@@ -12,13 +12,10 @@ from mcprecond.backends.arguments import one_of
 from mcprecond.backends.inputs import promote
 from mcprecond.linalg.columns import MOST_COLUMNS
 from mcprecond.linalg.csr import Csr
-from mcprecond.linalg.hermitian import is_hermitian
 from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import times_power
-from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.cg import ConjugateGradients
 from mcprecond.solvers.columns import ColumnsIteration
-from mcprecond.solvers.diagnosis import is_unsymmetric
 from mcprecond.solvers.iteration import Iteration
 from mcprecond.solvers.named import NAMES
 from mcprecond.solvers.nullspace import Projected, ProjectedColumns, ProjectedConjugateGradients, null_space_basis
@@ -39,6 +36,7 @@ class PreconditionedCG(Solver):
 
     most_columns = MOST_COLUMNS
     names = NAMES
+    symmetric_method = "CG"
 
     def __init__(
         self,
@@ -54,8 +52,6 @@ class PreconditionedCG(Solver):
         self._narrows = narrows
         #: The solvers that take over where a narrow dtype fails, by the dtype of the system.
         self._wide_solvers: dict[np.dtype[Any], PreconditionedCG] = {}
-        if isinstance(self._M, Preconditioner) and not self._M.symmetric:
-            raise ValueError(f"M is not symmetric, which CG needs; {self._M.remedy_for_asymmetry}, or another solver")
         self._form = one_of(form, "form", FORMS)
         self._is_projected, self._basis = nullspace is not None, basis
         if incompatibility := self._incompatibility():
@@ -167,14 +163,3 @@ class PreconditionedCG(Solver):
         if self._form == "eisenstat":
             unfit = "nullspace" if self._is_projected else "several columns" if "columns" in incompatibility else "M"
             raise ValueError(f"form='eisenstat' does not fit {unfit}: {incompatibility}; use form='plain'")
-
-    def _cause(self, b: Any, iteration: Iteration, limit: float, reason: Reason | None = None) -> Reason | None:
-        """See `Solver`; A may not be symmetric, too."""
-        if self.A_is_operator:
-            return None
-        matrix = self.matrix
-        if reason is None:
-            unsymmetric = is_unsymmetric(matrix)
-        else:
-            unsymmetric = reason is not Reason.NOT_FINITE and not is_hermitian(matrix)
-        return Reason.UNSYMMETRIC_A if unsymmetric else super()._cause(b, iteration, limit, reason)

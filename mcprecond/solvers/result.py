@@ -33,16 +33,21 @@ class Reason(Enum):
         "the residual cannot be reduced further in this precision with this preconditioner; raise rtol, use float64, "
         "scale the equations, or use another preconditioner"
     )
-    INDEFINITE_A = "breakdown: p'Ap is not positive, so A is not positive definite; use gmres or bicgstab"
-    UNSYMMETRIC_A = "not converged, and A is not symmetric (or Hermitian), which CG needs; use gmres or bicgstab"
+    INDEFINITE_A = (
+        "breakdown: p'Ap is not positive, so A is not positive definite; use minres if A is symmetric, gmres or "
+        "bicgstab otherwise"
+    )
+    UNSYMMETRIC_A = (
+        "not converged, and A is not symmetric (or Hermitian), which CG and MINRES need; use gmres or bicgstab"
+    )
     INCONSISTENT = (
         "not converged: A is singular to working precision and b has a part in its null space, so that no x solves the "
         "system; take that part out of b, as pcg(nullspace=...) does, or b - b.mean() where constants are in that space"
     )
     INDEFINITE_M = "breakdown: r'Mr is not positive, so M is not positive definite; use another preconditioner"
     NO_PROGRESS = (
-        "not converged: a whole cycle of gmres did not reduce the residual; raise restart, use another preconditioner, "
-        "or bicgstab; if A is singular, there may be no solution"
+        "not converged: a whole cycle of gmres, or a start of minres, did not reduce the residual; with gmres raise "
+        "restart; use another preconditioner, or bicgstab; if A is singular, there may be no solution"
     )
     BREAKDOWN = (
         "breakdown: a coefficient of the recurrence is a division by about zero; use gmres, another preconditioner, or "

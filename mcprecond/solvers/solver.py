@@ -19,15 +19,16 @@ import numpy as np
 
 from mcprecond.backends.arguments import function, integer, one_of, tolerance
 from mcprecond.backends.inputs import promote, refuse_not_finite, shape_columns, shape_vector
+from mcprecond.linalg.hermitian import is_hermitian
 from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import exponent_of, power_times, times_power
 from mcprecond.matrix import AdmittedMatrix, admit_matrix
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.columns import join_columns
-from mcprecond.solvers.diagnosis import does_not_fit, is_near_null_space, unsolvable_row
+from mcprecond.solvers.diagnosis import does_not_fit, is_near_null_space, is_unsymmetric, unsolvable_row
 from mcprecond.solvers.driver import choose_units, iterate, solution_of
 from mcprecond.solvers.iteration import Iteration
-from mcprecond.solvers.named import BUILDERS, GENERAL_NAMES
+from mcprecond.solvers.named import BUILDERS
 from mcprecond.solvers.result import CAUSES, Reason, SolveResult, Stage
 from mcprecond.solvers.setup import admit_preconditioner, admit_system, operators_on
 
@@ -46,9 +47,11 @@ class Solver:
     #: How many right-hand sides there may be at once.
     most_columns = 1
     #: The names that M may have; "auto" is for the subclass to carry out.
-    names: tuple[str, ...] = GENERAL_NAMES
+    names: tuple[str, ...] = ()
     #: Whether the solution for b = 0 is zero, whatever x0 is, as in SciPy's solvers.
     knows_zero = True
+    #: The name of the method if it needs a symmetric A and a symmetric M.
+    symmetric_method: str | None = None
 
     def __init__(self, A: Any, M: Any = None) -> None:
         #: When the setup began; 0 once a solve has told how long it took.
@@ -65,6 +68,9 @@ class Solver:
         elif isinstance(M, str):
             M = BUILDERS[M](self._A if self.A_is_operator else self.matrix)
         self.M, self._M = M, admit_preconditioner(M, self._A, self._backend)
+        if self.symmetric_method and isinstance(self._M, Preconditioner) and not self._M.symmetric:
+            remedy = self._M.remedy_for_asymmetry
+            raise ValueError(f"M is not symmetric, which {self.symmetric_method} needs; {remedy}, or another solver")
         self._updates = self._M.updates if isinstance(self._M, Preconditioner) else 0
         #: Iterations that nobody uses, by stream, dtype and columns, or "eisenstat" for one column in that form.
         self._free: dict[tuple[Any, ...], list[tuple[Iteration, ExitStack]]] = {}
@@ -288,14 +294,22 @@ class Solver:
         if self.A_is_operator:
             return None
         matrix = self.matrix
+        if self.symmetric_method and (
+            is_unsymmetric(matrix) if reason is None else reason is not Reason.NOT_FINITE and not is_hermitian(matrix)
+        ):
+            return Reason.UNSYMMETRIC_A
         eps = float(np.finfo(matrix.dtype).eps)
         # Where p'Ap is not positive, p is in the null space already, and x is about to be.
         tolerance = math.sqrt(eps) if reason is Reason.INDEFINITE_A else 100 * eps
         residual = iteration.norm_in_units(iteration.residuals[-1] if reason is None else iteration.true_residual_norm)
-        singular = does_not_fit(matrix, b, limit) or is_near_null_space(
-            matrix, iteration.solution(), b, limit, residual, tolerance
+        singular = does_not_fit(matrix, b, limit) or any(
+            is_near_null_space(matrix, v, b, limit, residual, tolerance) for v in self._suspects(iteration)
         )
         return Reason.INCONSISTENT if singular else None
+
+    def _suspects(self, iteration: Iteration) -> list[Any]:
+        """What may become a vector of the null space, up to its length, if A is singular and b does not fit."""
+        return [iteration.solution()]
 
     def _detail(self, reason: Reason, b: Any, limit: float) -> str:
         """What is known of this system beside the reason: the row of A that is zero, if that is why."""

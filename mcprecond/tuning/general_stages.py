@@ -13,7 +13,9 @@ from typing import NamedTuple
 
 from mcprecond.tuning.stages import Prediction
 
-MARGIN = 1.5
+MARGIN = 1.2
+#: The rate is lowered by this factor at most, where it has fallen before.
+MOST_SLOWER = 2.0
 #: Iterations of BiCGSTAB for 8 digits where nothing dominates, as a multiple of the points along a side of a grid of n
 #: points. They were measured for flows with streamline diffusion.
 ALONG_A_SIDE = {"none": 6.0, "Jacobi": 6.0, "DILU": 2.5, "ILU0": 1.5}
@@ -21,8 +23,10 @@ ALONG_A_SIDE = {"none": 6.0, "Jacobi": 6.0, "DILU": 2.5, "ILU0": 1.5}
 OF_ANY_SIZE = {"multigrid": (1.0, 1.0), "spilu": (0.5, 1.0)}
 #: Rows of a grid in two dimensions have fewer entries.
 ROW_IN_SPACE = 12
+#: The setup and a cycle of multigrid, as multiples of those where A is symmetric.
+SETUP, CYCLE = 2.5, 1.8
 #: The entries of the factors of spilu, as a multiple of those of A, and the operations for them in a second.
-FILL, OPERATIONS = 10, 3e9
+FILL, OPERATIONS = 10, 8e9
 
 
 class Features(NamedTuple):
@@ -53,7 +57,7 @@ def predict_general(predicted: dict[str, Prediction], features: Features, plain:
     found = {
         plain: predicted[plain],
         "DILU" if features.work is None else "ILU0": Prediction(sweeps.setup, product + sweeps.iteration),
-        "multigrid": multigrid,
+        "multigrid": Prediction(SETUP * multigrid.setup, CYCLE * multigrid.iteration),
     }
     if features.work is not None:
         found["spilu"] = Prediction(features.work / OPERATIONS, (1 + FILL) * product)

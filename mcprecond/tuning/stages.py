@@ -73,11 +73,12 @@ class Progress(NamedTuple):
     rate: float
 
 
-def expected_rate(residuals: Sequence[float]) -> float:
+def expected_rate(residuals: Sequence[float], most_slower: float = MOST_SLOWER) -> float:
     """The decimal digits that each of the next iterations is expected to win; 0 if the residuals do not fall.
 
     That is what those of the later half have won. But as long as CG has not seen the small eigenvalues, its residuals
-    fall more slowly from one doubling of the iterations to the next: then the rate is lowered as it was before.
+    fall more slowly from one doubling of the iterations to the next: then the rate is lowered as it was before, by the
+    factor `most_slower` at most.
     """
     window = max(len(residuals) // 2, 1)
     rate = _digits(residuals[-1 - window], residuals[-1]) / window
@@ -85,7 +86,7 @@ def expected_rate(residuals: Sequence[float]) -> float:
     if len(residuals) <= window + before or rate <= 0:
         return max(rate, 0.0)
     earlier = _digits(residuals[-1 - window - before], residuals[-1 - window]) / before
-    return rate * min(max(rate / earlier if earlier > 0 else 1.0, 1 / MOST_SLOWER), 1.0)
+    return rate * min(max(rate / earlier if earlier > 0 else 1.0, 1 / most_slower), 1.0)
 
 
 def _digits(first: float, last: float) -> float:

@@ -115,7 +115,9 @@ def test_wrong_arguments_are_named():
     ):
         with pytest.raises(error, match=named):
             solve(*wrong)
-    with pytest.raises(TypeError, match="solver must be pcg, gmres, bicgstab or a function like these, got 'cg'"):
+    with pytest.raises(
+        TypeError, match="solver must be pcg, minres, gmres, bicgstab or a function like these, got 'cg'"
+    ):
         solve(A, b, solver="cg")
 
 

@@ -261,7 +261,9 @@ def test_wrong_arguments_are_named(place):
             solve(A, torch.ones(shape, dtype=torch.float64, device=place))
     with pytest.raises(ValueError, match=r"A must be square, got shape \(9, 8\)"):
         solve(torch.ones(9, 8, dtype=torch.float64, device=place).to_sparse_csr(), b)
-    with pytest.raises(TypeError, match=r"solver must be pcg, gmres, bicgstab or a function like these, got 'cg'"):
+    with pytest.raises(
+        TypeError, match=r"solver must be pcg, minres, gmres, bicgstab or a function like these, got 'cg'"
+    ):
         solve(A, b, solver="cg")
     with pytest.raises(ValueError, match="rtol must be a number at least 0"):
         solve(A, b, rtol=-1.0)

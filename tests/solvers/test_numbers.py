@@ -17,6 +17,7 @@ from mcprecond import (
     SmoothedAggregation,
     bicgstab,
     gmres,
+    minres,
     pcg,
 )
 
@@ -71,7 +72,7 @@ def test_an_M_that_is_not_symmetric_says_so(sweep, backend, to_device):
     assert not cycle.symmetric
 
 
-@pytest.mark.parametrize("solve", [pcg, bicgstab, gmres], ids=lambda solve: solve.__name__)
+@pytest.mark.parametrize("solve", [pcg, minres, bicgstab, gmres], ids=lambda solve: solve.__name__)
 def test_jacobi_where_units_differ(solve, to_device):
     """The largest entries of A and of M are in different rows."""
     scales = np.logspace(-120, 120, 8)

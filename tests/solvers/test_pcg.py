@@ -14,7 +14,7 @@ from graphs import DTYPES, grid5, patterns, random_values, spd, stencil27
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from mcprecond import PCG, MulticolorGS, MulticolorSGS, SmoothedAggregation, SolveResult, bicgstab, gmres, pcg
+from mcprecond import PCG, MulticolorGS, MulticolorSGS, SmoothedAggregation, SolveResult, bicgstab, gmres, minres, pcg
 from mcprecond.backends import get_backend
 from mcprecond.backends.cuda_source import BLOCK
 from mcprecond.linalg.operator import operator_for
@@ -56,7 +56,7 @@ def test_solves_to_the_tolerance(name, dtype, backend, to_device):
     np.testing.assert_allclose(x, solution, atol=50 * rtol)
 
 
-@pytest.mark.parametrize("solver", [pcg, bicgstab, gmres])
+@pytest.mark.parametrize("solver", [pcg, minres, bicgstab, gmres])
 def test_a_failure_is_examined_without_sorting_the_rows_of_A(solver, backend, to_device):
     """CuPy's products sort them in place, and do not move the values that another matrix has."""
     n = 40

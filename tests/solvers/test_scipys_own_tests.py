@@ -1,7 +1,8 @@
-"""The tests that SciPy ships for its iterative solvers, as installed, with ours in the place of cg, bicgstab and gmres.
+"""The tests that SciPy ships for its iterative solvers, as installed, with ours in the place of cg, minres, bicgstab
+and gmres.
 
-The module of SciPy is loaded once more while its package has our solvers, and its tests are run from here, where the
-fixtures `solver` and `case` name our solvers only.
+The modules of SciPy are loaded once more while their package has our solvers, and their tests are run from here, where
+the fixtures `solver` and `case` name our solvers only.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import scipy.sparse.linalg._isolve as package
 
 import mcprecond
 
-OURS = {"cg": mcprecond.pcg, "bicgstab": mcprecond.bicgstab, "gmres": mcprecond.gmres}
+OURS = {"cg": mcprecond.pcg, "minres": mcprecond.minres, "bicgstab": mcprecond.bicgstab, "gmres": mcprecond.gmres}
 OTHERS = "TestQMR", "test_show"  # are about qmr and tfqmr
 #: Tests that ours should not pass.
 DIFFERENT = {
@@ -25,9 +26,9 @@ DIFFERENT = {
 }
 
 
-def scipys_tests() -> ModuleType:
-    """SciPy's module with our solvers."""
-    spec: Any = importlib.util.find_spec("scipy.sparse.linalg._isolve.tests.test_iterative")
+def scipys_tests(name: str) -> ModuleType:
+    """A module of SciPy's tests with our solvers."""
+    spec: Any = importlib.util.find_spec(f"scipy.sparse.linalg._isolve.tests.{name}")
     if spec is None:
         pytest.skip("this SciPy comes without its tests", allow_module_level=True)
     if "make_xp_pytest_param" in Path(spec.origin).read_text():
@@ -39,11 +40,13 @@ def scipys_tests() -> ModuleType:
         for name, ours in OURS.items():
             patch.setattr(package, name, ours)
         spec.loader.exec_module(module)
-    module._SOLVERS[:] = OURS.values()
     return module
 
 
-SCIPYS = scipys_tests()
+SCIPYS = scipys_tests("test_iterative")
+SCIPYS._SOLVERS[:] = OURS.values()
+OF_MINRES = scipys_tests("test_minres")
+OF_MINRES.minres = lambda *arguments, **options: tuple(mcprecond.minres(*arguments, **options))  # they index it
 
 
 @pytest.fixture(params=OURS.values(), ids=OURS)
@@ -81,7 +84,7 @@ def adopt(test: Any) -> Any:
     return test
 
 
-for _name, _found in vars(SCIPYS).items():
+for _name, _found in (vars(SCIPYS) | vars(OF_MINRES)).items():
     if _name.startswith("test_") and _name not in OTHERS:
         globals()[_name] = adopt(_found)
     elif _name.startswith("Test") and _name not in OTHERS:
@@ -92,4 +95,4 @@ for _name, _found in vars(SCIPYS).items():
 
 def test_all_of_ours_are_tried():
     assert {case.solver for case in OUR_CASES} == set(OURS.values())
-    assert len(OUR_CASES) > 50 and "test_convergence" in globals() and "TestGMRES" in globals()
+    assert len(OUR_CASES) > 50 and {"test_convergence", "TestGMRES", "test_asymmetric_fail"} <= globals().keys()

@@ -19,6 +19,7 @@ from mcprecond import (
     SmoothedAggregation,
     bicgstab,
     gmres,
+    minres,
     pcg,
     problems,
 )
@@ -29,7 +30,7 @@ from mcprecond.solvers import Reason
 
 for_each_device = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 DTYPES = ["float32", "float64", "complex64", "complex128"]
-SOLVERS = {"pcg": pcg, "bicgstab": bicgstab, "gmres": gmres}
+SOLVERS = {"pcg": pcg, "minres": minres, "bicgstab": bicgstab, "gmres": gmres}
 solvers = pytest.mark.parametrize("solve", SOLVERS.values(), ids=SOLVERS)
 #: Whatever finds residuals in its own way.
 WAYS = {

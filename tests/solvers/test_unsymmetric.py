@@ -10,7 +10,7 @@ from graphs import patterns
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcprecond import ILU0, MulticolorDILU, MulticolorGS, SmoothedAggregation, bicgstab, gmres, pcg, problems
+from mcprecond import ILU0, MulticolorDILU, MulticolorGS, SmoothedAggregation, bicgstab, gmres, minres, pcg, problems
 from mcprecond.solvers import Reason
 
 SOLVERS = {"bicgstab": bicgstab, "gmres": gmres}
@@ -223,7 +223,7 @@ def test_callbacks(backend, to_device):
         assert gmres(A, b, rtol=1e-8, maxiter=3, callback=seen.append).info == 3
 
 
-ALL = {**SOLVERS, "pcg": pcg}
+ALL = {**SOLVERS, "minres": minres, "pcg": pcg}
 
 
 @pytest.mark.parametrize("solve", ALL.values(), ids=ALL)
