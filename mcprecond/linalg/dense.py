@@ -139,7 +139,7 @@ def general_inverse(csr: Any, backend: Backend) -> Any:
     least = 10 * len(dense) * float(np.finfo(csr.dtype).eps)  # of the singular values, relative to the largest one
     try:
         inverse = xp.linalg.inv(dense)  # where CuPy does not raise, the inverse is not finite
-        condition = float((abs(inverse) @ abs(dense).sum(axis=1)).max(initial=0))
+        condition = float((abs(inverse) @ abs(dense).sum(axis=1)).max()) if len(dense) else 0.0
         is_singular = not condition * least <= 1
     except np.linalg.LinAlgError:
         is_singular = True

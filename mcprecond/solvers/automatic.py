@@ -61,7 +61,7 @@ class Stages(ABC):
         """The stage to go on with, by the residuals so far; None to stay."""
 
     @abstractmethod
-    def _after_failure(self, stages: list[Stage], reason: Reason) -> str | None:
+    def _after_failure(self, stages: list[Stage], known: dict[str, Progress], reason: Reason) -> str | None:
         """The stage to go on with where the last one has ended for a reason; None to end."""
 
     def run(
@@ -89,7 +89,7 @@ class Stages(ABC):
             results.append(result)
             before = stages.pop().iterations if stages and stages[-1].name == name else 0
             stages.append(Stage(name, before + result.iterations))
-            following = decision.name or self._after_failure(stages, result.reason)
+            following = decision.name or self._after_failure(stages, known, result.reason)
             if following is None or result.converged or counted + result.counted >= maxiter:
                 self._first, self._progress = name, known
                 return merge(results, stages, M=solver.M)
@@ -162,7 +162,7 @@ class StagesOfCG(Stages):
         known[current] = Progress(iteration.count, rate)
         return next_stage(current, left, digits, known, self._predicted)
 
-    def _after_failure(self, stages: list[Stage], reason: Reason) -> str | None:
+    def _after_failure(self, stages: list[Stage], known: dict[str, Progress], reason: Reason) -> str | None:
         name, first = stages[-1].name, stages[0].name
         if reason not in FAILURES or name == first:
             return None

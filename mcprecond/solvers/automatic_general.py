@@ -44,9 +44,7 @@ class GeneralSolver(Solver):
 
 
 class GeneralStages(Stages):
-    """The stages of a method for any matrix, which begin with the preconditioner that is predicted to be the fastest.
-    Each is tried once.
-    """
+    """Those of a method for any matrix, which begin with the preconditioner that is predicted to be the fastest."""
 
     def __init__(self, plain: GeneralSolver) -> None:
         super().__init__(plain)
@@ -56,6 +54,8 @@ class GeneralStages(Stages):
         self._features = features_of(self._matrix, plain.products)
         self._predicted = predict_general(predict_stages(self._matrix), self._features, self._weakest)
         self._first = ""
+        #: Candidates that have ended without a solution.
+        self._failed = set[str]()
 
     def run(self, b: Any, x0: Any, *limits: Any, **hooks: Any) -> SolveResult[Any]:
         """See `Stages`."""
@@ -72,17 +72,24 @@ class GeneralStages(Stages):
         rate = expected_rate(lowest, MOST_SLOWER)
         left, digits = left_of(iteration, rate)
         known[current] = Progress(iteration.count, rate)
-        # What is weaker than all others is for the beginning.
-        untried = {name: one for name, one in self._untried(known).items() if name != self._weakest}
+        untried = self._untried(known)
         return next_stage(current, iteration.count, left, digits, untried, self._predicted, self._features)
 
-    def _after_failure(self, stages: list[Stage], reason: Reason) -> str | None:
-        untried = self._untried({stage.name for stage in stages})
-        return fastest(untried, self._features, 1.0)[0] if untried and reason in FAILURES else None
+    def _after_failure(self, stages: list[Stage], known: dict[str, Progress], reason: Reason) -> str | None:
+        """See `Stages`: an untried candidate, then one that was left since it was slow, and at last the weakest."""
+        if reason not in FAILURES:
+            return None
+        self._failed.add(stages[-1].name)
+        if untried := self._untried(known):
+            return fastest(untried, self._features, 1.0)[0]
+        slow = [stage.name for stage in stages if stage.name not in self._failed]
+        if slow:
+            return max(slow, key=lambda name: known[name].rate / self._predicted[name].iteration)
+        return None if self._weakest in self._failed else self._weakest
 
     def _untried(self, tried: Container[str]) -> dict[str, Prediction]:
-        """The candidates that have not been tried."""
-        return {name: one for name, one in self._predicted.items() if name not in tried}
+        """The candidates that have not been tried, but for the weakest one, which only begins or comes last."""
+        return {name: one for name, one in self._predicted.items() if name not in tried and name != self._weakest}
 
 
 def features_of(matrix: AdmittedMatrix, products: int) -> Features:

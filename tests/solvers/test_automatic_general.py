@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.flows import advection
-from mcprecond import bicgstab, gmres
+from mcprecond import MulticolorDILU, bicgstab, gmres
 from mcprecond.matrix import admit_matrix
 from mcprecond.solvers import Reason, automatic_general
 from mcprecond.solvers.named import BUILDERS, GENERAL_NAMES
@@ -97,21 +97,36 @@ def test_what_has_no_diagonal_is_solved_without(solve, backend, to_device):
 
 @solvers
 def test_a_stage_that_fails_is_followed_by_another(solve, backend, to_device, monkeypatch):
-    """The first preconditioner is singular, and its solve ends without progress or breaks down."""
+    """The first preconditioner is zero, and its solve ends without progress or breaks down."""
     A, b = advection(30, 1e-2, "vortex"), numbers(900)
-    bad = to_device(sp.csr_matrix(sp.diags_array(np.where(np.arange(900) < 450, 1.0, 0.0))))
-    tried = []
-
-    def build(matrix):
-        tried.append(matrix.shape)
-        return bad
-
-    first = solve(to_device(A), to_device(b), M="auto", rtol=1e-8).stages[0].name
-    monkeypatch.setitem(BUILDERS, first.lower(), build)
+    zero = to_device(sp.csr_matrix(sp.diags_array(np.zeros(900))))
+    monkeypatch.setitem(BUILDERS, "multigrid", lambda matrix: zero)
+    seconds = {"multigrid": 1e-9, "DILU": 1e-4}
+    monkeypatch.setattr(
+        automatic_general,
+        "predict_general",
+        lambda of_cg, features, plain: {name: Prediction(0.0, one) for name, one in (seconds | {plain: 1.0}).items()},
+    )
     result = solve(to_device(A), to_device(b), M="auto", rtol=1e-8, maxiter=400)
+    assert result.converged and [stage.name for stage in result.stages] == ["multigrid", "DILU"]
+    assert isinstance(result.M, MulticolorDILU)
+
+
+@solvers
+def test_a_slow_stage_goes_on_where_the_next_one_fails(solve, backend, to_device, monkeypatch):
+    A, b = advection(30, 1e-2, "vortex"), numbers(900)
+    slow, zero = (to_device(sp.csr_matrix(sp.diags_array(np.full(900, value)))) for value in (1.0, 0.0))
+    monkeypatch.setitem(BUILDERS, "multigrid", lambda matrix: slow)
+    monkeypatch.setitem(BUILDERS, "dilu", lambda matrix: zero)
+    predicted = {"multigrid": Prediction(0.0, 1.0), "DILU": Prediction(100.0, 1e-6)}
+    monkeypatch.setattr(
+        automatic_general,
+        "predict_general",
+        lambda of_cg, features, plain: predicted | {plain: Prediction(0.0, 1e3)},
+    )
+    result = solve(to_device(A), to_device(b), M="auto", rtol=1e-8)
     names = [stage.name for stage in result.stages]
-    assert result.converged and tried and names[0] == first and len(set(names)) == len(names) > 1
-    assert result.M is not bad
+    assert result.converged and names == ["multigrid", "DILU", "multigrid"] and result.M is slow
 
 
 @solvers
