@@ -23,6 +23,7 @@ PAGES = {
     README: ROOT / "README.md",
     "advection": DOCS / "benchmarks" / "advection.md",
     "fenl": DOCS / "benchmarks" / "fenl.md",
+    "krylov": DOCS / "benchmarks" / "krylov.md",
     "hierarchies": DOCS / "benchmarks" / "hierarchies.md",
     "petsc": DOCS / "benchmarks" / "petsc.md",
     "robustness": DOCS / "benchmarks" / "robustness.md",

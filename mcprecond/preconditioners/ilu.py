@@ -25,6 +25,8 @@ from mcprecond.typing import Device, Integers, Matrix, PivotRule, RowOrdering, S
 class ILU0(Factored):
     """Incomplete LU factorization without fill: ``inv(M) = inv(U) inv(L)``, with LU = A wherever A stores an entry.
 
+    For a symmetric positive definite A this is the incomplete Cholesky factorization IC(0), and M fits CG.
+
     A row waits for those of its neighbors that come earlier. In natural order of a grid that makes hundreds of levels,
     in the order of a coloring at most as many as there are colors, for more iterations: somewhat more, or, where
     couplings are anisotropic or convection is strong, ten times as many. On a CPU levels cost little, on a GPU each is
