@@ -130,12 +130,12 @@ def test_a_slow_stage_goes_on_where_the_next_one_fails(solve, backend, to_device
 
 
 @solvers
-def test_each_candidate_is_tried_once(solve, backend, to_device):
+def test_no_candidate_is_begun_more_than_twice(solve, backend, to_device):
     """No preconditioner helps where rounding is the limit."""
     A = advection(12, 1e-2, "cells")
     result = solve(to_device(A), to_device(numbers(144)), M="auto", rtol=0.0, atol=1e-300)
     names = [stage.name for stage in result.stages]
-    assert not result.converged and len(set(names)) == len(names)
+    assert not result.converged and max(names.count(name) for name in names) <= 2
     assert result.residual_norm < 1e-11 * result.residuals[0]
 
 
