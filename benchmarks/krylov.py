@@ -4,8 +4,8 @@
     python benchmarks/krylov.py cpu --small
 
 writes benchmarks/results/krylov-gpu.json or krylov-cpu.json (or where --output says). Times are medians of warm solves;
-setup is not in them, unless M is "auto", and has its own time. What does not converge is not timed. b = A x* with random x*,
-to a relative residual of 1e-8.
+setup is not in them, unless M is "auto", and has its own time. What does not converge is not timed. b = A x* with
+random x*, to a relative residual of 1e-8.
 """
 
 from __future__ import annotations

@@ -86,13 +86,12 @@ def gmres(
     x0 : array of the shape of b, or "Mb", optional
         Initial guess, zero by default. Not changed. "Mb" stands for M b.
     rtol, atol : float
-        Converged when ``||b - A x|| <= max(rtol ||b||, atol)``, tested on the true residual. None
-        stands for 0 in `atol`.
+        Converged when ``||b - A x|| <= max(rtol ||b||, atol)``, tested on the true residual. None stands for 0 in
+        `atol`.
     restart : int, optional
         Iterations of a cycle. GMRES keeps one vector for each, and with an M two: the vector and the preconditioned
-        one. By default cycles have 30 iterations at first. If a cycle leaves more than 0.95
-        of the residual, the next ones have twice as many, at most 120 and at most as many as there is memory for. SciPy
-        has 20.
+        one. By default cycles have 30 iterations at first. If a cycle leaves more than 0.95 of the residual, the next
+        ones have twice as many, at most 120 and at most as many as there is memory for. SciPy has 20.
     maxiter : int, optional
         How many cycles there may be, 10 n by default. With ``callback_type="legacy"`` it is, as in SciPy, how many
         iterations there may be.

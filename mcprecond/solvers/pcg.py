@@ -96,10 +96,11 @@ def pcg(
         stands for 0 in `atol`.
     maxiter : int, optional
         10 n by default, and as many again where float64 takes over from float32.
-    M : preconditioner, sparse matrix, dense array, LinearOperator, "auto" or "multigrid", optional
-        An approximation of inv(A), positive definite like A. "multigrid" is the multigrid that fits, see
-        `multigrid.fitting_multigrid`; the result has it as `M`. "auto" begins with the inverse of the diagonal, and
-        changes to `MulticolorSGS` or that multigrid if that is predicted to finish earlier, setup included;
+    M : preconditioner, sparse matrix, dense array, LinearOperator or str, optional
+        An approximation of inv(A), positive definite like A. The names "jacobi", "sgs", "dilu" and "ilu0" stand for the
+        inverse of the diagonal, `MulticolorSGS`, `MulticolorDILU` and `ILU0`, and "multigrid" for the multigrid that
+        fits, see `multigrid.fitting_multigrid`. "auto" begins with the inverse of the diagonal, and changes to
+        `MulticolorSGS` or that multigrid if that is predicted to finish earlier, setup included;
         `stages` of the result says what was used, and `M` is the last of them. On a GPU the preconditioners of this
         package and sparse matrices are part of the CUDA graph of an iteration. Any other operator is called as
         ``M @ r``, or as ``M @ R`` with R of shape (n, k) for several columns. M has to be linear. The K cycles of this

@@ -101,7 +101,7 @@ class SolveResult(Generic[ArrayT]):
         With ``M="auto"``, the preconditioners that were used, in their order. With an M that is stored in a narrower
         dtype than the system's, the dtypes that the iteration ran in.
     M : preconditioner or diagonal operator, optional
-        With a name for M, the preconditioner that was used last, for further solves; None if there was none.
+        With ``M="auto"``, the preconditioner that was used last, for further solves; None if there was none.
     detail : str
         What is known of this system beside the reason, such as the row of A that is zero; often empty.
     """
