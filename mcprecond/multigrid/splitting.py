@@ -34,8 +34,8 @@ KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 #: through the column. For this, entries of the other sign count by their magnitudes.
 DEPENDS, INTERPOLATES = 1, 2
 UNDECIDED, FINE, COARSE = 0, 1, 2  # states of points
-#: The default limits of strength, relative to the largest entry of a row. For a symmetric A it is that of the papers.
-#: For other matrices a larger limit saves iterations; between 0.35 and 0.5 the limit matters little.
+#: The default thresholds of strength, relative to the largest entry of a row. THETA is for symmetric matrices, and is
+#: the value of the papers. For other matrices a larger threshold saves iterations; it may be anything from 0.35 to 0.5.
 THETA, OF_UNSYMMETRIC = 0.25, 0.4
 #: A point is stiff if its row has a positive entry of more than STIFF times the diagonal entry. All stiff points become
 #: coarse if they are at most MOST_STIFF of a level. Otherwise FIRST is added to their measures, so that PMIS considers

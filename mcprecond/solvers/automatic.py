@@ -32,7 +32,8 @@ from mcprecond.tuning.stages import LEAST_ITERATIONS, Prediction, Progress, expe
 
 #: A diagonal counts as constant if its entries differ by no more than this share of the largest one.
 ALIKE = 0.01
-#: If a later stage of CG ends for one of these reasons, its preconditioner has failed; the solve goes on without it.
+#: If a stage of CG after the first one ends for one of these reasons, its preconditioner has failed, and the solve
+#: returns to the preconditioner of the first stage.
 FAILURES = Reason.INDEFINITE_M, Reason.STAGNATED, Reason.NOT_FINITE
 
 
@@ -58,11 +59,11 @@ class Stages(ABC):
 
     @abstractmethod
     def _next(self, current: str, known: dict[str, Progress], iteration: Iteration) -> str | None:
-        """The stage to go on with, by the residuals so far; None to stay."""
+        """Return the stage to go on with, judging by the residuals so far; None to stay."""
 
     @abstractmethod
     def _after_failure(self, stages: list[Stage], known: dict[str, Progress], reason: Reason) -> str | None:
-        """The stage to go on with where the last one has ended for a reason; None to end."""
+        """Return the stage to go on with after the last one has ended for a reason; None to end the solve."""
 
     def run(
         self,
@@ -119,7 +120,7 @@ class Stages(ABC):
 
 
 class StagesOfCG(Stages):
-    """Those of CG, which begin with the cheapest preconditioner."""
+    """The stages of CG. A solve begins with the cheapest preconditioner."""
 
     def __init__(self, plain: PreconditionedCG) -> None:
         super().__init__(plain)
@@ -171,7 +172,9 @@ class StagesOfCG(Stages):
 
 
 def left_of(iteration: Iteration, rate: float) -> tuple[float, float]:
-    """How many iterations are left at a rate, and by how many decimal digits the residual still has to fall."""
+    """Return how many iterations are left, but at most as many as `maxiter` leaves, and by how many decimal digits the
+    residual still has to fall. `rate` is how many digits it falls in an iteration.
+    """
     residuals, limit = iteration.residuals, iteration.limit
     least = float(np.finfo(iteration.dtype).eps) * residuals[0]
     digits = math.log10(residuals[-1] / max(limit, least)) if residuals[-1] > max(limit, least) else 0.0

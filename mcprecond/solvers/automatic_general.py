@@ -17,7 +17,7 @@ from mcprecond.solvers.solver import Solver
 from mcprecond.tuning.general_stages import MOST_SLOWER, Features, digits_of, fastest, next_stage, predict_general
 from mcprecond.tuning.stages import Prediction, Progress, expected_rate
 
-#: If a stage ends for one of these reasons, another preconditioner may do better.
+#: After a stage that has ended for one of these reasons, the solve goes on with another preconditioner.
 FAILURES = (
     Reason.STAGNATED,
     Reason.BREAKDOWN,
@@ -44,7 +44,7 @@ class GeneralSolver(Solver):
 
 
 class GeneralStages(Stages):
-    """Those of a method for any matrix, which begin with the preconditioner that is predicted to be the fastest."""
+    """The stages of a method for any matrix. A solve begins with the preconditioner that is predicted to be fastest."""
 
     def __init__(self, plain: GeneralSolver) -> None:
         super().__init__(plain)
@@ -54,14 +54,14 @@ class GeneralStages(Stages):
         self._features = features_of(self._matrix, plain.products)
         self._predicted = predict_general(predict_stages(self._matrix), self._features, self._weakest)
         self._first = ""
-        #: Candidates that have ended without a solution.
+        #: The preconditioners with which a stage has ended for one of the reasons in FAILURES.
         self._failed = set[str]()
 
     def run(self, b: Any, x0: Any, *limits: Any, **hooks: Any) -> SolveResult[Any]:
         """See `Stages`."""
         b, x0, rtol, atol, maxiter = self._plain.admit_arguments(b, x0, *limits)
         while not self._first:
-            # How long spilu takes is known least, so that it is for systems that are hard for the others.
+            # The prediction for spilu is the least certain one, so no solve begins with it.
             sure = {name: one for name, one in self._predicted.items() if name != "spilu"}
             name = fastest(sure, self._features, digits_of(rtol))[0]
             self._first = name if self._build(name) else ""
@@ -76,7 +76,7 @@ class GeneralStages(Stages):
         return next_stage(current, iteration.count, left, digits, untried, self._predicted, self._features)
 
     def _after_failure(self, stages: list[Stage], known: dict[str, Progress], reason: Reason) -> str | None:
-        """See `Stages`: an untried candidate, then one that was left since it was slow, and at last the weakest."""
+        """See `Stages`. Untried candidates come first, then one that was only slow, and the weakest one comes last."""
         if reason not in FAILURES:
             return None
         self._failed.add(stages[-1].name)
@@ -88,12 +88,12 @@ class GeneralStages(Stages):
         return None if self._weakest in self._failed else self._weakest
 
     def _untried(self, tried: Container[str]) -> dict[str, Prediction]:
-        """The candidates that have not been tried, but for the weakest one, which only begins or comes last."""
+        """Return the candidates that have not been tried, without the weakest one."""
         return {name: one for name, one in self._predicted.items() if name not in tried and name != self._weakest}
 
 
 def features_of(matrix: AdmittedMatrix, products: int) -> Features:
-    """What the predictions depend on, for a method that takes so many products in an iteration."""
+    """Return what the predictions depend on. An iteration of the method takes `products` products with A."""
     backend, n = matrix.backend, matrix.shape[0]
     sums, sizes = matrix.magnitudes() @ backend.xp.ones(n), abs(matrix.canonical().diagonal())
     surplus = float(backend.xp.median(2 - sums / sizes)) if n and bool((sizes > 0).all()) else 0.0
@@ -101,8 +101,8 @@ def features_of(matrix: AdmittedMatrix, products: int) -> Features:
 
 
 def work_of(matrix: AdmittedMatrix) -> float:
-    """The operations of a factorization in the order of the rows: a row of L reaches from the first entry to the
-    diagonal.
+    """Estimate the number of operations of an LU factorization in the order of the rows. It assumes that a row of L is
+    full from the first entry of the row of A to the diagonal.
     """
     csr = matrix.canonical().csr
     rows = np.flatnonzero(np.diff(csr.indptr))

@@ -72,7 +72,7 @@ def bicgstab(
     A : sparse matrix or array of SciPy or CuPy, dense array, or LinearOperator, shape (n, n)
         As for `pcg`; it need not be symmetric.
     b : array, shape (n,), (n, 1) or (n, k)
-        On the device of A. Systems with several columns are solved one after the other.
+        The right-hand side, on the device of A. If b has several columns, the systems are solved one after the other.
     x0 : array of the shape of b, or "Mb", optional
         Initial guess, zero by default. Not changed. "Mb" stands for M b.
     rtol, atol : float

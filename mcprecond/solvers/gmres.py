@@ -51,8 +51,8 @@ LENGTH, RESTART, AGAIN = range(PLACES := 3)
 LARGEST = SHARED
 CUDA_CONSTANTS = {"LENGTH": LENGTH, "RESTART": RESTART, "AGAIN": AGAIN, "LARGEST": LARGEST}
 CALLBACK_TYPES = "legacy", "pr_norm", "x"
-#: How many iterations the first cycle has, and how many a cycle has at most, where the user does not say. A cycle is
-#: followed by longer ones if it leaves more than the share LITTLE of the residual.
+#: Without `restart=` the first cycle has FIRST_RESTART iterations. If a cycle leaves more than the share LITTLE of the
+#: residual, the next cycle is twice as long, up to MOST_RESTART iterations.
 FIRST_RESTART, MOST_RESTART, LITTLE = 30, 120, 0.95
 
 
@@ -82,7 +82,7 @@ def gmres(
     A : sparse matrix or array of SciPy or CuPy, dense array, or LinearOperator, shape (n, n)
         As for `pcg`; it need not be symmetric.
     b : array, shape (n,), (n, 1) or (n, k)
-        On the device of A. Systems with several columns are solved one after the other.
+        The right-hand side, on the device of A. If b has several columns, the systems are solved one after the other.
     x0 : array of the shape of b, or "Mb", optional
         Initial guess, zero by default. Not changed. "Mb" stands for M b.
     rtol, atol : float
@@ -168,7 +168,7 @@ def gmres(
 
 
 class _GMRES(GeneralSolver):
-    """GMRES with M. `run` counts cycles, or iterations."""
+    """GMRES with M. The argument `maxiter` of `run` limits cycles if `counts_cycles` is set, otherwise iterations."""
 
     products = 1
     restart, is_adaptive, counts_cycles = FIRST_RESTART, True, True
@@ -241,7 +241,7 @@ class GMRES(Iteration):
         self._take_restart(self.first_restart)
 
     def _take_restart(self, restart: int) -> None:
-        """Make room for cycles of so many steps."""
+        """Allocate the arrays for cycles of `restart` steps."""
         xp, n, wide = self.backend.xp, self.n, wide_dtype(self.dtype)
         self.restart = restart
         self.V = self.Z = None  # what was there is given back first
@@ -257,7 +257,7 @@ class GMRES(Iteration):
         self.__dict__.pop("_loop", None)
 
     def lengthen_cycles(self) -> bool:
-        """See `Iteration`: by a factor of 2, if that is allowed and there is memory for it."""
+        """See `Iteration`. The length is doubled, unless `most_restart` or the free memory is too small for that."""
         longer = min(2 * self.restart, self.most_restart, self.n)
         added = (longer - self.restart) * self.n * self.dtype.itemsize * (1 if self.M is None else 2)
         if longer == self.restart or added > available_bytes(self.backend) / 2:

@@ -314,7 +314,9 @@ class Iteration:
         self.measure_residual()
 
     def lengthen_cycles(self) -> bool:
-        """Let the next cycles have more steps than the last one, which did not reduce the residual. Whether they do."""
+        """Make the following cycles longer, if possible, after one that did not reduce the residual. Return whether
+        they are longer.
+        """
         return False
 
     def change_limit(self, limit: float) -> None:

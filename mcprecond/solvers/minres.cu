@@ -25,7 +25,8 @@ extern "C" __global__ void make_orthogonal(long long n, const VALUE* q, VALUE* v
     }
 }
 
-// Begin with the first v'M v; rotate with each other one. See minres.py.
+// Take v'M v. The first one starts the recurrence; each later one completes a column of the tridiagonal matrix, to which
+// the Givens rotations are applied. The function of the same name in minres.py explains the tests.
 __device__ void take_vMv(double vMv, double* c, Recurrence recurrence) {
     long long& state = recurrence.control[STATE];
     if (!recurrence.is_finite(vMv)) return;

@@ -35,17 +35,23 @@ from mcprecond.solvers.solver import Solver
 
 KERNELS = KernelSet(__file__, "VALUE")
 
-# Places of the coefficients, which stay on the device in double precision. START is r'M r of the start. DIAGONAL and
-# BESIDE are the newest entries of the tridiagonal matrix of the Lanczos process, on the diagonal and beside it; BESIDE
-# is 0 at the start and at the end. The last two Givens rotations make FIRST, SECOND and 1 / INVERSE of the new column;
-# STEP is what w is multiplied by, and LEFT the share of the norm of the first r that is left. LOWEST is the square of
-# ||A r|| / ||r|| at which a solution of least squares has been found. In `scalars`, LARGEST is the largest sum of the
-# squares of a row of the tridiagonal matrix in this solve. Norms are those in which r'M r is least.
+# The coefficients stay on the device, in double precision, at these places:
+# START: r'M r of the first residual.
+# DIAGONAL, BESIDE: the last diagonal and subdiagonal entry of the Lanczos process's tridiagonal matrix. BESIDE is zero
+#     before the first step and after the last one.
+# COSINE, SINE, LAST_COSINE, LAST_SINE: the last two Givens rotations.
+# FIRST, SECOND, INVERSE: the last column after these rotations. INVERSE is one over its diagonal entry.
+# STEP: the factor of w in the update of x.
+# LEFT: the norm of r relative to that of the first residual.
+# LOWEST: if the square of ||A r|| / ||r|| is less, x is a least-squares solution.
+# `scalars` has LARGEST, the largest sum of the squares of a row of the tridiagonal matrix in this solve. The norm of a
+# residual r is sqrt(r'M r) here.
 START, DIAGONAL, BESIDE, COSINE, SINE, LAST_COSINE, LAST_SINE = range(7)
 FIRST, SECOND, INVERSE, STEP, LEFT, LOWEST = range(7, PLACES := 13)
 LARGEST = SHARED
-#: How many units of rounding are nothing but rounding; and the share of the first ||A r|| / ||r|| at which to start
-#: over: beyond it, x grows in the null space of a singular A until rounding of A x is felt.
+#: A number is rounding if it is at most UNITS times the unit of rounding. If ||A r|| / ||r|| falls below the share
+#: FALLEN of its first value, the method starts over. Otherwise x could grow in the null space of a singular A until
+#: the rounding errors of A x are as large as the residual.
 UNITS, FALLEN = 10, 1e-7
 CUDA_CONSTANTS = {
     **{"UNITS": UNITS, "FALLEN": FALLEN, "LOWEST": LOWEST},
@@ -70,7 +76,7 @@ def minres(
     show: bool = False,
     check: bool = False,
 ) -> SolveResult[Any]:
-    """Solve (A - shift I) x = b by MINRES, for symmetric or Hermitian A that may be indefinite, as of saddle points.
+    """Solve (A - shift I) x = b by MINRES. A is symmetric or Hermitian, and may be indefinite, as in saddle points.
 
     An iteration takes one product with A and one with M. Its residual r is the one with the least r'M r in the Krylov
     space: this norm never grows. On a GPU an iteration is one CUDA graph.
@@ -96,7 +102,8 @@ def minres(
     M : preconditioner, sparse matrix, dense array, LinearOperator or str, optional
         An approximation of inv(A), or of the inverse of a matrix with the same eigenvectors and the magnitudes of the
         eigenvalues of A. It has to be linear, symmetric or Hermitian, and positive definite, also where A is not.
-        A name, "jacobi", "sgs", "dilu", "ilu0" or "multigrid", stands for that preconditioner of the shifted A.
+        You can also pass a name: with "jacobi", "sgs", "dilu", "ilu0" or "multigrid" `minres` builds that
+        preconditioner from A - shift I.
     callback : function of one array, optional
         Called as ``callback(xk)`` after every iteration, which makes the host wait for each of them.
     progress : function of an int and a float, optional
@@ -122,7 +129,8 @@ def minres(
     References
     ----------
     Paige, Saunders: Solution of Sparse Indefinite Systems of Linear Equations, SIAM J. Numer. Anal. 12, 1975.
-    Elman, Silvester, Wathen: Finite Elements and Fast Iterative Solvers, 2nd ed., section 4.1.
+    Elman, Silvester, Wathen: Finite Elements and Fast Iterative Solvers, 2nd edition, Oxford University Press, 2014,
+    section 4.1.
 
     Examples
     --------
@@ -182,7 +190,7 @@ class _MINRES(Solver):
         return MINRES(A, self._backend, M, state)
 
     def _suspects(self, iteration: Iteration) -> list[Any]:
-        """See `Solver`; also the residual, which becomes the part of b in the null space."""
+        """See `Solver`. The residual is suspected, too, since it converges to the part of b in the null space."""
         return [*super()._suspects(iteration), iteration.r]
 
 
@@ -208,7 +216,7 @@ class MINRES(Iteration):
         self.run = backend.kernels(KERNELS, VALUE=A.dtype)
         self.b, self.x, self.r, self.q, self.z, self.v = (xp.empty(self.n, A.dtype) for _ in range(6))
         self.next_z = self.v if M is None else xp.empty(self.n, A.dtype)
-        #: The vector v of the last step; w and A w, and those of the last step.
+        #: v of the step before; then w, w of the step before, A w and A w of the step before.
         self.last_v, *self.directions = (xp.empty(self.n, A.dtype) for _ in range(5))
         first = np.zeros(PLACES)
         first[[COSINE, LAST_COSINE, LEFT]] = 1
@@ -266,7 +274,7 @@ def multiply_difference(first, end, beta, last_v, z, q):
 
 @KERNELS.strided
 def make_orthogonal(n, q, v, last_v, c, control):
-    """The next v = q - delta v - beta (last v), which is not of the length of v yet."""
+    """The next v = q - delta v - beta (last v), before it is normalized."""
     if control[STATE] == RUNNING:
         real = v.real.dtype.type
         orthogonalize_numbers(0, n, real(c[DIAGONAL]), real(c[BESIDE]), q, v, last_v)
@@ -283,14 +291,15 @@ def orthogonalize_numbers(first, end, delta, beta, q, v, last_v):
 
 @KERNELS.strided
 def rotate(n, v, next_z, c, control, scalars, history):
-    """Beta from v'M v, and the new column of the tridiagonal matrix, rotated."""
+    """Compute beta from v'M v, and apply the Givens rotations to the new column of the tridiagonal matrix."""
     if control[STATE] == RUNNING:
         take_vMv(multiply_numbers(0, n, v, next_z, v.dtype.type(1)), c, control, scalars)
 
 
 @compile_part
 def take_vMv(vMv, c, control, scalars):
-    """Begin with the first v'M v; rotate with each other one.
+    """Take v'M v. The first one starts the recurrence; each later one completes a column of the tridiagonal matrix, to
+    which the Givens rotations are applied.
 
     If v'M v is rounding, the Krylov space is exhausted. If A r of the step before is about zero, x is a solution of
     least squares: w is left out, and the solve starts over from the true residual. If A r is about zero at a start

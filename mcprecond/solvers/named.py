@@ -53,6 +53,6 @@ BUILDERS: dict[str, Callable[[Any], Any]] = {
     "ilu0": ILU0,
     "spilu": factorize_incompletely,
 }
-#: The names that M may have where A is symmetric and positive definite, and in general.
+#: The names of preconditioners for `pcg`, and for methods for any matrix.
 NAMES = ("auto", "jacobi", "sgs", "dilu", "ilu0", "multigrid")
 GENERAL_NAMES = (*NAMES, "spilu")

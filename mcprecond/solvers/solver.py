@@ -46,7 +46,7 @@ class Solver:
 
     #: How many right-hand sides there may be at once.
     most_columns = 1
-    #: The names that M may have; "auto" is for the subclass to carry out.
+    #: The names that M may have. For "auto" the subclass chooses M.
     names: tuple[str, ...] = ()
     #: Whether the solution for b = 0 is zero, whatever x0 is, as in SciPy's solvers.
     knows_zero = True
@@ -308,7 +308,7 @@ class Solver:
         return Reason.INCONSISTENT if singular else None
 
     def _suspects(self, iteration: Iteration) -> list[Any]:
-        """What may become a vector of the null space, up to its length, if A is singular and b does not fit."""
+        """Return vectors that converge to the null space, after normalization, if A is singular and b does not fit."""
         return [iteration.solution()]
 
     def _detail(self, reason: Reason, b: Any, limit: float) -> str:

@@ -14,19 +14,22 @@ from typing import NamedTuple
 from mcprecond.tuning.stages import Prediction
 
 MARGIN = 1.2
-#: The rate is lowered by this factor at most, where it has fallen before.
+#: If residuals have begun to fall more slowly, they are expected to slow down further, by this factor at most.
 MOST_SLOWER = 2.0
-#: Iterations of BiCGSTAB for 8 digits where nothing dominates, as a multiple of the points along a side of a grid of n
-#: points: measured for flows with streamline diffusion, and, in three dimensions, as a share of that, for FENL.
+#: How many iterations BiCGSTAB takes to reduce the residual by 8 decimal digits if the diagonal does not dominate: a
+#: multiple of the number of points along a side of a square grid with n points. The multiples fit flows with streamline
+#: diffusion. In three dimensions they are multiplied by IN_SPACE, which fits FENL.
 ALONG_A_SIDE = {"none": 6.0, "Jacobi": 6.0, "DILU": 2.5, "ILU0": 1.5}
 IN_SPACE = 0.4
-#: Iterations for each decimal digit of the residual, and in all, where the size of the grid does not matter.
+#: Some preconditioners need about as many iterations on any grid: the first number for each decimal digit of the
+#: residual, plus the second one.
 OF_ANY_SIZE = {"multigrid": (1.0, 1.0), "spilu": (0.5, 1.0)}
-#: Rows of a grid in two dimensions have fewer entries.
+#: A grid is taken to be three-dimensional if its rows have at least this many entries on average.
 ROW_IN_SPACE = 12
-#: The setup and a cycle of multigrid, as multiples of those where A is symmetric.
+#: If A is not symmetric, the setup of multigrid takes SETUP times as long as for a symmetric matrix of the same size,
+#: and a cycle takes CYCLE times as long.
 SETUP, CYCLE = 2.5, 1.8
-#: The entries of the factors of spilu, as a multiple of those of A, and the operations for them in a second.
+#: The factors of spilu have FILL times as many entries as A, and spilu makes this many operations in a second.
 FILL, OPERATIONS = 10, 8e9
 
 
@@ -53,7 +56,7 @@ class Features(NamedTuple):
 
 
 def predict_general(predicted: dict[str, Prediction], features: Features, plain: str) -> dict[str, Prediction]:
-    """The times of the candidates, by those of CG: `plain` is "none" or "Jacobi"."""
+    """Predict the times of the candidates from those of CG. `plain` is the weakest candidate, "none" or "Jacobi"."""
     product, sweeps, multigrid = predicted["none"].iteration, predicted["SGS"], predicted["multigrid"]
     found = {
         plain: predicted[plain],
@@ -125,7 +128,7 @@ def next_stage(
     """
     if not untried:
         return None
-    # A system that is hard for one candidate is so for the others.
+    # If the current candidate takes longer than expected, the others probably would, too.
     slower = max((done + left) / (done + expected_iterations(current, digits, features)), 1.0)
     best, seconds = fastest(untried, features, digits, slower)
     return best if left * predicted[current].iteration > MARGIN * seconds else None
