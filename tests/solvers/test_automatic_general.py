@@ -86,9 +86,8 @@ def test_a_dominant_diagonal_is_enough(solve, backend, to_device):
     assert result.converged and [stage.name for stage in result.stages] == ["Jacobi"] and result.iterations < 20
 
 
-@solvers
-def test_what_has_no_diagonal_is_solved_without(solve, backend, to_device):
-    """No candidate but the identity can be built."""
+def test_a_matrix_without_a_diagonal_is_solved(backend, to_device):
+    """Multigrid, ILU0 and DILU cannot be built for it."""
     A = sp.csr_matrix(np.array([[0.0, 2.0, 0.0], [0.0, 0.0, 3.0], [4.0, 0.0, 0.0]]))
     result = gmres(to_device(A), to_device(np.ones(3)), M="auto", rtol=1e-10)
     assert result.converged and result.stages[-1].name in ("none", "spilu")
@@ -173,8 +172,10 @@ def test_several_columns_are_those_of_single_solves(M, solve, backend, to_device
         x = backend.to_host(result.x[:, column])
         assert relative_residual(backend.to_host(A.toarray()), x, B[:, column]) <= 1.01e-9
     few = solve(A, to_device(B), M=M, rtol=1e-15, maxiter=1)
-    assert few.info == (1 if few.reason is Reason.MAX_ITERATIONS else few.info)
-    assert (few.cycles is None) == (solve is bicgstab)
+    if solve is bicgstab:
+        assert few.cycles is None and few.iterations.tolist() == [1, 1, 1]
+    else:
+        assert few.cycles.tolist() == [1, 1, 1]
 
 
 def ring(n: int, links: float) -> sp.csr_array:
