@@ -43,6 +43,7 @@ SOLVE = """
 #: threads per row, since the lengths of rows differ from level to level. SINGLE is VALUE in single precision.
 HIERARCHY = """
     matrix OFFSET VALUE LANES=1,2,8
+    multigrid.examination OFFSET VALUE LANES=2,8
     multigrid.strength OFFSET VALUE LANES=4,8,16,32
     multigrid.aggregation OFFSET LANES=1,2,4,8,32
     multigrid.patterns OFFSET LANES=2,4,8,16,32

@@ -12,18 +12,20 @@ AT_ONCE, MOST = 2**13, 2**11
 
 
 class Zeros(threading.local):
-    """What is left of the last fill, by device and stream, on which the fill and the counting are in order."""
+    """The last fill and how many of its words are taken, by device and stream, on which the fill and the counting are
+    in order.
+    """
 
     def __init__(self) -> None:
-        self._left: dict[Any, Any] = {}
+        self._last: dict[Any, tuple[Any, int]] = {}
 
     def take(self, count: int, dtype: Any, stream: Any, xp: Any) -> Any:
         """Return an array of zeros that nobody else has."""
         words = -(-count * np.dtype(dtype).itemsize // 8)
         if words > MOST:
             return xp.zeros(count, dtype)
-        left = self._left.get(stream)
-        if left is None or len(left) < words:
-            left = xp.zeros(AT_ONCE, np.int64)
-        self._left[stream] = left[words:]
-        return left[:words].view(dtype)[:count]
+        filled, taken = self._last.get(stream, (None, AT_ONCE))
+        if filled is None or taken + words > AT_ONCE:
+            filled, taken = xp.zeros(AT_ONCE, np.int64), 0
+        self._last[stream] = filled, taken + words
+        return xp.ndarray(count, dtype, filled.data + 8 * taken)

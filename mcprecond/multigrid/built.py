@@ -11,17 +11,17 @@ from mcprecond.backends.arguments import integer, one_of, single, stored_dtype
 from mcprecond.backends.inputs import first_place
 from mcprecond.backends.updates import one_at_a_time
 from mcprecond.matrix import AdmittedMatrix, PatternChangedError, place_of
+from mcprecond.multigrid.examination import examine
 from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Multigrid
 from mcprecond.multigrid.named_smoothers import check_smoother
 from mcprecond.multigrid.rehearsal import rehearse
 from mcprecond.multigrid.setup import Coarsening, Options, build_levels, update_levels
-from mcprecond.multigrid.strength import compare_across
 from mcprecond.multigrid.units import Units, find_units, has_contrasts, scale_matrix, scales_of
 from mcprecond.preconditioners.setup import admit, admit_values
 from mcprecond.typing import Matrix
 
 #: Unknowns of the coarsest level, where they are not given: how long a dense inverse takes depends on the device.
-MAX_COARSE = {"cpu": 300, "gpu": 500}
+MAX_COARSE = {"cpu": 300, "gpu": 1000}
 
 
 class BuiltMultigrid(Multigrid):
@@ -138,11 +138,13 @@ def in_scales(matrix: AdmittedMatrix, scales: Any) -> AdmittedMatrix:
     return matrix if scales is None else scale_matrix(matrix, scales)
 
 
-def refuse_unfit(matrix: AdmittedMatrix, has_to_be_symmetric: bool = True) -> AdmittedMatrix:
-    """Return A, of which it is known then whether it is exactly Hermitian. Raise ValueError, naming a row, unless A has
-    a positive diagonal, and is Hermitian up to rounding if it has to be.
+def refuse_unfit(
+    matrix: AdmittedMatrix, has_to_be_symmetric: bool = True, *, with_features: bool = False
+) -> AdmittedMatrix:
+    """Return A, examined. Raise ValueError, naming a row, unless A has a positive diagonal, and is Hermitian up to
+    rounding if it has to be.
     """
-    matrix = compared_across(matrix)
+    matrix = examined(matrix, with_features=with_features)
     if has_to_be_symmetric and (k := matrix.first_unsymmetric) is not None:
         row, column = place_of(matrix.csr, k, matrix.backend)
         raise ValueError(
@@ -152,22 +154,22 @@ def refuse_unfit(matrix: AdmittedMatrix, has_to_be_symmetric: bool = True) -> Ad
     return matrix
 
 
-def compared_across(matrix: AdmittedMatrix) -> AdmittedMatrix:
-    """Return A, of which it is known then whether it is Hermitian.
+def examined(matrix: AdmittedMatrix, *, with_features: bool) -> AdmittedMatrix:
+    """Return A with what multigrid has to know of its values; see `examine`.
 
     Raises
     ------
     ValueError
         Unless the diagonal is positive; names a row.
     """
-    if matrix.across is not None:
+    if matrix.findings is not None and (matrix.findings.features is not None or not with_features):
         return matrix
     if not matrix.extremes[0] > 0:
         row = first_place(~(matrix.diagonal().real > 0), matrix.backend.xp)
         value = matrix.diagonal()[row].item()
         what = "a zero or missing diagonal entry" if value == 0 else f"{value} on the diagonal"
         raise ValueError(f"A has {what} in row {row}; multigrid needs a positive diagonal, or a positive definite A")
-    return matrix.knowing(across=compare_across(matrix))
+    return matrix.knowing(findings=examine(matrix, with_features=with_features))
 
 
 def refuse_other_pattern(matrix: AdmittedMatrix, before: Any, backend: Backend) -> None:

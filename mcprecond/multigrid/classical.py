@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mcprecond.backends.arguments import real
-from mcprecond.multigrid.built import BuiltMultigrid, admit_definite, compared_across, options_for
+from mcprecond.multigrid.built import BuiltMultigrid, admit_definite, examined, options_for
 from mcprecond.multigrid.setup import Splitting
 from mcprecond.multigrid.splitting import OF_UNSYMMETRIC, THETA
 from mcprecond.tuning.least_time import ColoringArgument
@@ -99,7 +99,7 @@ class ClassicalAMG(BuiltMultigrid):
         theta = None if theta is None else real(theta, "theta", 0, 1)
         self._take_cycle(smoother, presweeps, postsweeps, cycle)
         matrix, origin = admit_definite(A, device)
-        matrix = compared_across(matrix)
+        matrix = examined(matrix, with_features=True)
         self.A_is_symmetric = matrix.first_unsymmetric is None
         self.theta = theta if theta is not None else THETA if self.A_is_symmetric else OF_UNSYMMETRIC
         self._refuse_k_cycle(self.cycle)

@@ -62,6 +62,17 @@ def inverse_row_sums(matrix: AdmittedMatrix) -> Any:
     return sums
 
 
+def bounded_inverse_diagonal(matrix: AdmittedMatrix) -> Any:
+    """Return ``1 / a_ii`` for each row, or ``2 / sum_j |a_ij|`` where that is smaller in magnitude.
+
+    With these on the diagonal of D no eigenvalue of ``D A`` is above 2 in magnitude.
+    """
+    weights = matrix.backend.xp.empty(matrix.shape[0], matrix.dtype)
+    arrays = matrix.indptr, matrix.data, matrix.diagonal(), weights
+    kernels_for(matrix).bound_inverse_diagonal(len(weights), *arrays)
+    return weights
+
+
 def kernels_for(matrix: AdmittedMatrix) -> Any:
     """The kernels for the rows of a matrix."""
     lanes = lanes_for(2 * matrix.indices.size / max(matrix.shape[0], 1))
@@ -100,3 +111,12 @@ def invert_row_sums(first, end, indptr, values, sums):
     """1 / sum |a_ij|."""
     for i in range(first, end):
         sums[i] = inverse_sum(indptr[i], indptr[i + 1], values)
+
+
+@KERNELS.per_item
+def bound_inverse_diagonal(first, end, indptr, values, diagonal, weights):
+    """1 / a_ii, or 2 / sum |a_ij| where that is smaller."""
+    for i in range(first, end):
+        most = weights.real.dtype.type(2 * inverse_sum(indptr[i], indptr[i + 1], values))
+        own = weights.dtype.type(1) / diagonal[i]
+        weights[i] = own if abs(own) <= most else most

@@ -15,7 +15,7 @@ from mcprecond.linalg.hermitian import is_hermitian
 from mcprecond.matrix import AdmittedMatrix, refuse_not_finite_entry, transpose
 from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Level, Multigrid, naming_level
 from mcprecond.multigrid.named_smoothers import check_smoother, new_smoother
-from mcprecond.multigrid.units import narrow_matrix
+from mcprecond.multigrid.units import Narrowing
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 from mcprecond.preconditioners.setup import admit
 from mcprecond.typing import ColoringMethod, Cycle, Device, SmootherName, StoredDType
@@ -112,7 +112,7 @@ def from_pyamg(
     backend = get_backend(device)
     stored = stored_dtype(dtype, theirs[0].A.dtype)
     levels: list[Level] = []
-    coarse, hermitian = None, True
+    coarse, hermitian, narrowing = None, True, Narrowing(backend, ADVICE)
     for number, level in enumerate(theirs):
         matrix = place_level(level.A, f"A of level {number}", backend)
         hermitian = is_hermitian(matrix) if number == 0 else hermitian
@@ -125,11 +125,12 @@ def from_pyamg(
             ours.dtype = matrix.dtype
             coarse = Dense(matrix.csr, backend, definite=False)
         else:
-            matrix = narrow_matrix(matrix, stored, number, ADVICE)
+            matrix = narrowing.narrow(matrix, stored, number)
             with naming_level(number):
                 ours.smoother = new_smoother(smoother, matrix, coloring, block_size_of(level.A), None, hermitian)
         if number:
             levels[-2].connect(ours, P, R, (longest_row(P), longest_row(R)), backend)
+    narrowing.refuse_lost()
     return PyAMGHierarchy(
         levels[0].A,
         levels,

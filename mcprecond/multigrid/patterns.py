@@ -27,7 +27,7 @@ ENTRIES_OF_THREAD = 8
 CUDA_CONSTANTS = {"ENTRIES_OF_THREAD": ENTRIES_OF_THREAD}
 
 
-def gather_rows(begins: Any, counts: Any, found: Any, backend: Backend) -> Pattern:
+def gather_rows(begins: Any, counts: Any, found: Any, backend: Backend, entries: int | None = None) -> Pattern:
     """Return rows that lie apart, one behind the other: their offsets, in the dtype of `begins`, and their entries.
 
     Parameters
@@ -37,12 +37,17 @@ def gather_rows(begins: Any, counts: Any, found: Any, backend: Backend) -> Patte
     counts : array of int, shape (n + 1,)
         How many entries each row has there, behind a 0.
     found : array of int32
+    entries : int, optional
+        How many entries all rows have; the host waits for it if it is not given.
     """
-    indptr = backend.xp.cumsum(counts, dtype=begins.dtype)
-    n = len(begins) - 1
-    entries = int(indptr[-1]) if n else 0
     if entries == len(found):
         return begins, found
+    indptr = backend.xp.cumsum(counts, dtype=begins.dtype)
+    n = len(begins) - 1
+    if entries is None:
+        entries = int(indptr[-1]) if n else 0
+        if entries == len(found):
+            return begins, found
     columns = backend.xp.empty(entries, np.int32)
     run = backend.kernels(KERNELS, OFFSET=begins.dtype, LANES=max(lanes_for(entries / max(n, 1)), 8))
     run.gather(n, begins, found, indptr, columns)

@@ -15,7 +15,7 @@ from typing import Any
 from mcprecond.backends import NUMBERS, KernelSet, compile_loop
 from mcprecond.linalg.csr import Csr, columns_of, product_with, row_product
 from mcprecond.matrix import AdmittedMatrix
-from mcprecond.multigrid.filtered import inverse_row_sums
+from mcprecond.multigrid.filtered import bounded_inverse_diagonal
 from mcprecond.multigrid.polynomial_columns import KERNELS as COLUMN_KERNELS
 from mcprecond.multigrid.polynomial_columns import take_step
 from mcprecond.multigrid.smoothers import Smoother
@@ -131,8 +131,7 @@ class DampedJacobi(Polynomial):
         super().__init__(matrix, STEPS, dtype)
 
     def _weights(self, matrix: AdmittedMatrix) -> Any:
-        most, own = 2 * inverse_row_sums(matrix), 1 / matrix.diagonal()
-        return matrix.backend.xp.where(abs(own) <= most.real, own, most).astype(self.dtype, copy=False)
+        return bounded_inverse_diagonal(matrix).astype(self.dtype, copy=False)
 
     def _coefficients(self) -> list[tuple[float, float]]:
         return [(0.0, DAMPING)] * self.degree

@@ -23,7 +23,7 @@ from mcprecond.multigrid.polynomial import DEGREE, Polynomial
 from mcprecond.multigrid.products import multiply_parts_into
 from mcprecond.multigrid.strength import Connections, symmetric_strength
 from mcprecond.multigrid.tentative import Tentative, fit_tentative
-from mcprecond.multigrid.units import narrow_matrix
+from mcprecond.multigrid.units import Narrowing
 from mcprecond.preconditioners.setup import admit
 
 N = 60
@@ -66,7 +66,8 @@ def rehearse_others() -> None:
 
 def rehearse_level(dtype: Any) -> None:
     """The smoother of a level with vectors of a dtype and a matrix of single precision."""
-    smoother, (b, x, r) = Polynomial(narrow_matrix(_line(), np.float32, 0, ""), DEGREE, dtype), np.ones((3, N), dtype)
+    narrow = Narrowing(get_backend("cpu"), "").narrow(_line(), np.float32, 0)
+    smoother, (b, x, r) = Polynomial(narrow, DEGREE, dtype), np.ones((3, N), dtype)
     state = smoother.new_state()
     smoother.before(state, b, x, r, 1)
     smoother.after(state, b, x, 1)

@@ -31,7 +31,7 @@ from mcprecond.multigrid.splitting import classical_strength, split
 from mcprecond.multigrid.stiff_rows import FINEST_HOPS, HOPS, points_near
 from mcprecond.multigrid.strength import STRENGTHS
 from mcprecond.multigrid.tentative import fit_tentative
-from mcprecond.multigrid.units import NOT_DEFINITE, narrow_matrix, refuse_indefinite, without_couplings
+from mcprecond.multigrid.units import NOT_DEFINITE, Narrowing, refuse_indefinite, without_couplings
 from mcprecond.storage.node_blocks import node_pattern
 from mcprecond.tuning.least_time import AutoColoring
 from mcprecond.typing import StrengthName
@@ -85,6 +85,7 @@ def build_levels(first: AdmittedMatrix, coarsen: Coarsening, how: Options) -> tu
     smoother = choose_smoother(how.smoother, coloring, how.is_symmetric)
     stored = how.narrow if smoother in POLYNOMIALS else how.dtype
     levels, coarse = [Level(A.csr, how.dtype, stored, how.block_size)], None
+    narrowing = Narrowing(backend, NOT_DEFINITE)
     while True:
         number, level = len(levels) - 1, levels[-1]
         smoothed = sum(not isinstance(level.smoother, ExactPoints) for level in levels)
@@ -99,7 +100,7 @@ def build_levels(first: AdmittedMatrix, coarsen: Coarsening, how: Options) -> tu
             break
         if level.smoother is None:
             A = with_largest_eigenvalue(A, level.block_size)
-            values = narrow_matrix(A, level.stored, number, NOT_DEFINITE)
+            values = narrowing.narrow(A, level.stored, number)
             with naming_level(number):
                 level.smoother = new_smoother(
                     smoother, values, coloring, level.block_size, level.dtype, how.is_symmetric
@@ -109,6 +110,7 @@ def build_levels(first: AdmittedMatrix, coarsen: Coarsening, how: Options) -> tu
         A = coarse_matrix(level, A, number + 1, how.narrowest)
         levels.append(Level(A.csr, how.narrow, how.narrow, level.galerkin.P.k))
         coloring = coloring if isinstance(coloring, str | AutoColoring) else "auto"
+    narrowing.refuse_lost()
     for level, coarser in pairwise(levels):
         assert level.interpolation is not None and level.galerkin is not None
         longest = level.interpolation.longest_row, level.galerkin.longest_row
@@ -151,6 +153,8 @@ class Aggregation:
         A name in `STRENGTHS`.
     theta : float or None
         The limit of strength on the finest level.
+    may_vanish : bool
+        Whether candidates may vanish on an aggregate; see `fit_tentative`.
     budget : Budget
     """
 
@@ -158,6 +162,7 @@ class Aggregation:
     block_size: int
     strength: StrengthName
     theta: float | None
+    may_vanish: bool = True
     budget: Budget = field(default_factory=Budget)
     _product: Galerkin | None = None
 
@@ -179,7 +184,7 @@ class Aggregation:
             return
         if nodes is A and any_alone:
             labels, C = join_lonely(A, C, labels)
-        T = fit_tentative(labels, count, self.B, self.block_size, A.backend)
+        T = fit_tentative(labels, count, self.B, self.block_size, A.backend, self.may_vanish)
         self.budget.add(nodes)
         P = SmoothedInterpolation(A, nodes, C, T, self.B)
         product = Galerkin(A, P)
@@ -222,7 +227,7 @@ class Splitting:
         self.budget.add(A, level.interpolation)
         if is_eliminated:
             return
-        found = classical_strength(A, self.theta)
+        found = classical_strength(A, self.theta, finds_stiff=self.is_symmetric)
         extended = ExtendedWeights(A, found.flags, split(A, found))
         if not 0 < extended.count <= MOST_COARSE * A.shape[0]:
             return
@@ -258,11 +263,11 @@ def update_levels(levels: list[Level], coarse: Dense | None, first: AdmittedMatr
     """Take the values of a matrix with the same pattern into the arrays that are there: captured applications read
     them.
     """
-    A = first
+    A, narrowing = first, Narrowing(first.backend, NOT_DEFINITE)
     for number, level in enumerate(levels):
         if level.smoother is not None and not level.smoother.is_exact:
             A = with_largest_eigenvalue(A, level.block_size)
-            values = narrow_matrix(A, level.stored, number, NOT_DEFINITE)
+            values = narrowing.narrow(A, level.stored, number)
             with naming_level(number):
                 level.smoother.update(values)
         if level.interpolation is not None:
@@ -273,6 +278,7 @@ def update_levels(levels: list[Level], coarse: Dense | None, first: AdmittedMatr
             level.galerkin.update(A)
             A = coarse_matrix(level, A, number + 1, narrowest)
             level.replace_transfers()
+    narrowing.refuse_lost()
     if coarse is not None:
         coarse.update(A.csr, first.backend, partial(sizes_without_couplings, first, levels))
 

@@ -71,7 +71,7 @@ class SmoothedAggregation(BuiltMultigrid):
     max_levels : int
     max_coarse : int, optional
         A level of so many unknowns or fewer is the coarsest one, and solved by a dense matrix; at most 2000, and by
-        default 300 on a CPU and 500 on a GPU.
+        default 300 on a CPU and 1,000 on a GPU.
     dtype : {float32, float64}, or {complex64, complex128} for complex A, optional
         The dtype of the vectors of all levels, and of the values that a cycle reads. By default it is single
         precision, with two exceptions: the vectors of the finest level, and the values that sweeps read there, have
@@ -131,9 +131,12 @@ class SmoothedAggregation(BuiltMultigrid):
         if matrix.shape[0] % self.block_size:
             raise ValueError(f"block_size {block_size} does not divide the {matrix.shape[0]} unknowns of A")
         self._B = None if B is None else near_null_space(B, matrix, self.block_size)
-        matrix = refuse_unfit(matrix)
-        self._choose_scales(matrix, how, may_differ=B is None and self.block_size == 1)
-        by_aggregates = Aggregation(self._candidates(matrix), self.block_size, strength, self.theta)
+        may_differ = B is None and self.block_size == 1
+        matrix = refuse_unfit(matrix, with_features=may_differ)
+        self._choose_scales(matrix, how, may_differ=may_differ)
+        # Scales that keep numbers in range may leave zeros in a vector of ones.
+        may_vanish = not may_differ or self._is_extreme
+        by_aggregates = Aggregation(self._candidates(matrix), self.block_size, strength, self.theta, may_vanish)
         self._build(matrix, origin, by_aggregates, how)
 
     def _candidates(self, matrix: AdmittedMatrix) -> Any:

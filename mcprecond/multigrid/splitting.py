@@ -9,7 +9,9 @@ points of larger weight on which it depends, not to those that depend on it.
 A point is stiff if its positive entries add up to more than a seventh of its diagonal entry. Errors are rough along
 positive entries, which flat triangles of a mesh cause, and interpolation from neighbors cannot represent such errors.
 Where few points are stiff all of them are coarse, also neighbors that depend on each other: a stiff point that is fine
-spoils the two-grid method of its level, whichever weights its row of P has. Where many are, they come first.
+spoils the two-grid method of its level, whichever weights its row of P has. Where many are, they come first. So they do
+where A is not symmetric: convection causes positive entries, too, and with all of them coarse levels have more entries
+and take as many iterations.
 
 Strength of connection: Ruge, Stuben: Algebraic Multigrid, in: Multigrid Methods, SIAM, 1987, Section 4.6.1.
 PMIS: De Sterck, Yang, Heys: Reducing Complexity in Parallel Algebraic Multigrid Preconditioners, SIAM J. Matrix
@@ -58,7 +60,7 @@ class Dependences(NamedTuple):
         How many points depend on each, and what puts it first.
     is_stiff : array of uint8, shape (n,), or None
         1 for a point whose positive off-diagonal entries add up to more than `STIFF` times its diagonal entry. None if
-        no point is stiff, or if more than a share of `MOST_STIFF` are.
+        no point is stiff, or if more than a share of `MOST_STIFF` are, or if they do not count.
     """
 
     flags: Any
@@ -66,14 +68,16 @@ class Dependences(NamedTuple):
     is_stiff: Any = None
 
 
-def classical_strength(A: AdmittedMatrix, theta: float) -> Dependences:
-    """Return the strong dependences ``-a_ij >= theta max_k -a_ik`` of a canonical matrix with a positive diagonal."""
+def classical_strength(A: AdmittedMatrix, theta: float, finds_stiff: bool = True) -> Dependences:
+    """Return the strong dependences ``-a_ij >= theta max_k -a_ik`` of a canonical matrix with a positive diagonal.
+    `finds_stiff` says whether stiff points count, if there are few of them.
+    """
     xp, n = A.backend.xp, A.shape[0]
     flags, influences, is_stiff = xp.empty(A.indices.size, np.uint8), xp.zeros(n, np.int32), xp.empty(n, np.uint8)
     least = theta * (1 - 8 * float(np.finfo(A.dtype).eps))  # entries at the limit count, however they are rounded
     run = kernels_for(A)
     run.find_dependences(n, A.indptr, A.indices, A.data, A.diagonal(), least, flags, influences, is_stiff)
-    has_few = 0 < int(is_stiff.sum()) <= MOST_STIFF * n
+    has_few = finds_stiff and 0 < int(is_stiff.sum()) <= MOST_STIFF * n
     return Dependences(flags, influences, is_stiff if has_few else None)
 
 

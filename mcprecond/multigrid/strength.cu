@@ -1,14 +1,8 @@
 // Strength of connection: a team of LANES threads per row. See strength.py.
 
-#include "cuda/search.cuh"
+#include "cuda/reduce.cuh"
+#include "multigrid/entry.cuh"
 #include "multigrid/team_sum.cuh"
-
-// a_ij, or 0 if it is not stored.
-template <typename T>
-__device__ __forceinline__ T entry(long long i, int j, const OFFSET* indptr, const int* indices, const T* values) {
-    OFFSET end = indptr[i + 1], place = lower_bound(indices, indptr[i], end, j);
-    return place < end && indices[place] == j ? values[place] : T();
-}
 
 // The strength of the entry at place k of row i, before positive entries are spread.
 __device__ __forceinline__ double strength_of(long long i, OFFSET k, const int* indices, const VALUE* values,
@@ -57,17 +51,14 @@ extern "C" __global__ void find_strengths(long long n, const OFFSET* indptr, con
     }
 }
 
-// Write the columns of the strong entries of row i to `found`, from indptr[i] on, and their number to counts[i + 1], and
-// without the diagonal entry to degrees[i].
-extern "C" __global__ void find_strong(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                       const double* sizes, double theta, long long is_signed, long long spreads,
-                                       long long is_known, const REAL* strengths, OFFSET* counts, int* degrees,
-                                       int* found, int* any_spread) {
-    long long i = thread_id() / LANES;
-    if (i >= n) return;
+// Write the columns of the strong entries of row i to `found`, from indptr[i] on; return how many they are.
+__device__ __forceinline__ OFFSET list_strong(long long i, const OFFSET* indptr, const int* indices,
+                                              const VALUE* values, const double* sizes, double theta, bool is_signed,
+                                              bool spreads, bool is_known, const REAL* strengths, int* found,
+                                              long long* any_spread) {
     OFFSET begin = indptr[i], end = indptr[i + 1], place = begin;
     // The whole team returns, or none of it. An outdated 0 from L1 costs some work.
-    if (__ballot_sync(team_mask(), spreads && *any_spread) & team_mask()) return;
+    if (__ballot_sync(team_mask(), spreads && *any_spread) & team_mask()) return 0;
     for (OFFSET first = begin; first < end; first += LANES) {
         OFFSET k = first + team_lane();
         bool is_strong = false;
@@ -88,9 +79,23 @@ extern "C" __global__ void find_strong(long long n, const OFFSET* indptr, const 
         if (is_strong) found[place + __popc(all & (1u << lane_id()) - 1)] = j;
         place += __popc(all);
     }
-    if (team_lane() > 0) return;
-    if (i == 0) counts[0] = 0;
-    counts[i + 1] = place - begin, degrees[i] = (int)(place - begin) - 1;
+    return place - begin;
+}
+
+// Report how many strong entries there are, and whether there is a positive entry to be spread.
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    find_strong(long long n, const OFFSET* indptr, const int* indices, const VALUE* values, const double* sizes,
+                double theta, long long is_signed, long long spreads, long long is_known, const REAL* strengths,
+                OFFSET* counts, int* degrees, int* found, long long* report) {
+    long long i = thread_id() / LANES;
+    OFFSET count = 0;
+    if (i < n)
+        count = list_strong(i, indptr, indices, values, sizes, theta, is_signed, spreads, is_known, strengths, found,
+                            &report[1]);
+    bool leads = i < n && team_lane() == 0;
+    if (leads && i == 0) counts[0] = 0;
+    if (leads) counts[i + 1] = count, degrees[i] = (int)count - 1;
+    add_block_sums<1>((uint64*)report, {leads ? (uint64)count : 0});
 }
 
 extern "C" __global__ void find_norms(long long n_nodes, long long b, const OFFSET* indptr, const int* indices,
@@ -106,26 +111,5 @@ extern "C" __global__ void find_norms(long long n_nodes, long long b, const OFFS
             for (; k < indptr[row + 1] && indices[k] < first + b; ++k) square += inner(values[k], values[k]);
         }
         norms[e] = sqrt(square);
-    }
-}
-
-extern "C" __global__ void find_unsymmetric(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
-                                            const VALUE* diagonal, double tolerance, long long entries,
-                                            long long is_symmetric, long long* report) {
-    long long i = thread_id() / LANES;
-    if (i >= n) return;
-    for (OFFSET k = indptr[i] + team_lane(); k < indptr[i + 1]; k += LANES) {
-        int j = indices[k];
-        // (j, i) is compared with (i, j)
-        if (is_symmetric && j < i) continue;
-        OFFSET across = indptr[j + 1] - 1 - (k - indptr[i]);  // its place if row j mirrors row i, as on a grid
-        bool is_there = across >= indptr[j] && indices[across] == i;
-        VALUE rest = values[k] - conjugate(is_there ? values[across] : entry(j, (int)i, indptr, indices, values));
-        if (fabs(rest) == 0) continue;
-        report[1] = 1;
-        if (fabs(rest) > tolerance * sqrt((double)fabs(diagonal[i])) * sqrt((double)fabs(diagonal[j]))) {
-            atomicMax(&report[0], entries - k);
-            return;
-        }
     }
 }

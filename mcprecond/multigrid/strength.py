@@ -10,7 +10,7 @@ import numpy as np
 
 from mcprecond.backends import KernelSet, compile_inlined, compile_row
 from mcprecond.backends.sorting import lower_bound
-from mcprecond.backends.team.atomics import atomic_max
+from mcprecond.backends.team.atomics import atomic_add
 from mcprecond.coloring.graph import Graph
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.linalg.diagonal import sizes_of
@@ -94,14 +94,17 @@ def symmetric_strength(
     is_signed = theta is None and nodes is matrix
     arrays = norms.indptr, norms.indices, norms.data, sizes, least, int(is_signed)
     counts, degrees, found = xp.empty(n + 1, offset), xp.empty(n, np.int32), xp.empty(entries, np.int32)
-    any_spread, strengths = backend.zeros(1, np.int32), xp.empty(0, norms.data.real.dtype)
-    results = counts, degrees, found, any_spread
+    report, strengths = backend.zeros(2, np.int64), xp.empty(0, norms.data.real.dtype)
+    results = counts, degrees, found, report
     run.find_strong(n, *arrays, int(is_signed and spreads), 0, strengths, *results)
-    if is_signed and spreads and int(any_spread[0]):
+    strong, any_spread = (int(number) for number in backend.to_host(report))
+    if any_spread:
         strengths = xp.empty(entries, strengths.dtype)
         run.find_strengths(n, *arrays, strengths)
+        report.fill(0)
         run.find_strong(n, *arrays, 0, 1, strengths, *results)
-    indptr, indices = gather_rows(norms.indptr, counts, found, backend)
+        strong = int(report[0])
+    indptr, indices = gather_rows(norms.indptr, counts, found, backend, strong)
     if len(indices) == entries:
         return Connections(Graph.of(nodes), nodes.indptr, nodes.indices)
     if matrix.is_hermitian or (matrix.is_ours and nodes.is_symmetric):
@@ -131,26 +134,6 @@ def kernels_for(matrix: AdmittedMatrix) -> Any:
     """The kernels for a matrix, whose rows teams share."""
     lanes = lanes_for(2 * matrix.indices.size / max(matrix.shape[0], 1))
     return matrix.backend.kernels(KERNELS, OFFSET=matrix.indptr.dtype, VALUE=matrix.dtype, LANES=lanes)
-
-
-def compare_across(matrix: AdmittedMatrix) -> tuple[int | None, bool]:
-    """Compare the entries of a canonical matrix with a positive diagonal with those across. Return the place of the
-    first one that is not Hermitian up to rounding, as `is_hermitian` has it, or None; and whether all are exactly so.
-    """
-    report, entries = matrix.backend.zeros(2, np.int64), matrix.indices.size
-    tolerance = float(np.sqrt(np.finfo(matrix.dtype).eps))
-    arrays = matrix.indptr, matrix.indices, matrix.data, matrix.diagonal()
-    run = kernels_for(matrix)
-    run.find_unsymmetric(matrix.shape[0], *arrays, tolerance, entries, int(matrix.is_symmetric), report)
-    behind, any_rounded = (int(number) for number in matrix.backend.to_host(report))
-    return entries - behind if behind else None, not any_rounded
-
-
-@compile_inlined
-def entry(i, j, indptr, indices, values):
-    """a_ij, or 0 if it is not stored."""
-    place = lower_bound(indices, indptr[i], indptr[i + 1], j)
-    return values[place] if place < indptr[i + 1] and indices[place] == j else values.dtype.type(0)
 
 
 @compile_inlined
@@ -235,17 +218,18 @@ def strength_across(i, j, indptr, indices, values, signed, is_known, strengths):
 @KERNELS.per_item
 def find_strong(
     first, end, indptr, indices, values, sizes, theta, signed, spreads, is_known, strengths, counts, degrees, found,
-    any_spread,
+    report,
 ):  # fmt: skip
     """Write the columns of the strong entries of row i to `found`, from ``indptr[i]`` on, and their number to
     ``counts[i + 1]``, and without the diagonal entry to ``degrees[i]``.
 
     The diagonal entry counts as strong. The larger strength of a_ij and a_ji decides for both. Unless strengths are
-    known they are magnitudes. If positive entries are to be spread and there is one, `any_spread` becomes 1, and the
-    other results are not valid.
+    known they are magnitudes. Report how many strong entries there are. If positive entries are to be spread and there
+    is one, also report a 1; then the other results are not valid.
     """
+    strong = np.int64(0)
     for i in range(first, end):
-        if any_spread[0] and spreads:
+        if spreads and report[1]:
             break
         if i == 0:
             counts[0] = 0
@@ -257,11 +241,13 @@ def find_strong(
             if 0 <= size < limit <= (1 + NEAR_LIMIT) * abs(values[k]):
                 size = max(size, strength_across(i, j, indptr, indices, values, signed, is_known, strengths))
             if spreads and is_spread(i, k, indptr, indices, values, sizes, theta):
-                any_spread[0] = 1
+                report[1] = 1
             found[place] = j
             place += np.uint64(i == j or (size > 0 and size >= limit))
         counts[i + 1] = place - indptr[i]
         degrees[i] = counts[i + 1] - 1
+        strong += np.int64(counts[i + 1])
+    atomic_add(report, 0, strong)
 
 
 @KERNELS.per_item
@@ -276,33 +262,3 @@ def find_norms(first, end, b, indptr, indices, values, node_indptr, node_indices
                     square += abs(values[k]) ** 2
                     k += 1
             norms[e] = np.sqrt(square)
-
-
-@KERNELS.per_item
-def find_unsymmetric(begin, end, indptr, indices, values, diagonal, tolerance, entries, is_symmetric, report):
-    """Find the first entry that is not the conjugate of that across, up to a tolerance, and report how many entries
-    there are from it on. Also report a 1 if any entry is not exactly the conjugate.
-
-    Where the pattern is symmetric, the entries on one side of the diagonal are compared with those across, and not once
-    more from the other side.
-    """
-    most, any_rounded = 0, False
-    for i in range(begin, end):
-        for k in range(indptr[i], indptr[i + 1]):
-            j = np.uint32(indices[k])
-            if is_symmetric and j < i:
-                continue
-            across = indptr[j + np.uint32(1)] - 1 - (k - indptr[i])  # its place if row j mirrors row i, as on a grid
-            if across >= indptr[j] and indices[across] == i:
-                other = np.conj(values[across])
-            else:
-                other = np.conj(entry(j, i, indptr, indices, values))
-            if values[k] != other:
-                any_rounded = True
-                size = np.sqrt(np.float64(abs(diagonal[i])))
-                if abs(values[k] - other) > tolerance * size * np.sqrt(np.float64(abs(diagonal[j]))):
-                    most = max(most, entries - k)
-                    break
-    atomic_max(report, 0, np.int64(most))
-    if any_rounded:
-        report[1] = 1

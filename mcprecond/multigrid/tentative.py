@@ -53,8 +53,12 @@ class Tentative:
     vanished: Any
 
 
-def fit_tentative(labels: Any, count: int, B: Any, block_size: int, backend: Backend) -> Tentative:
-    """Return T for some aggregates and candidates B of shape (n, k)."""
+def fit_tentative(
+    labels: Any, count: int, B: Any, block_size: int, backend: Backend, may_vanish: bool = True
+) -> Tentative:
+    """Return T for some aggregates and candidates B of shape (n, k). The host does not wait for it if no candidate may
+    vanish on an aggregate, as where there is one without zeros.
+    """
     xp, k = backend.xp, B.shape[1]
     (offsets, members), _, _ = transpose_pattern((None, labels), count, backend)
     Q, coarse, any_vanished = xp.zeros_like(B), xp.empty((count * k, k), B.dtype), backend.zeros(1, np.int32)
@@ -67,7 +71,7 @@ def fit_tentative(labels: Any, count: int, B: Any, block_size: int, backend: Bac
         count, offsets, members, block_size, k, tiny, B.reshape(-1), Q.reshape(-1), coarse.reshape(-1), any_vanished
     )
     vanished = None
-    if int(any_vanished[0]):
+    if may_vanish and int(any_vanished[0]):
         vanished = xp.flatnonzero(xp.diagonal(coarse.reshape(count, k, k), axis1=1, axis2=2).reshape(-1) == 0)
     return Tentative(labels, count, Q, coarse, vanished)
 

@@ -1,4 +1,4 @@
-// Conversion of numbers to a narrower type, and rows of products that are about zero. See units.py.
+// Conversion of numbers to a narrower type. See units.py.
 
 #include "cuda/grid.cuh"
 #include "cuda/numbers.cuh"
@@ -11,12 +11,4 @@ extern "C" __global__ void narrow_numbers(long long n, const REAL* numbers, doub
     narrow[k] = size < least ? 0 : (Real<STORED>)numbers[k];
     if (size < least && size > 0) flaws[0] = 1;
     if (!(size <= most)) flaws[1] = 1;  // or NaN
-}
-
-extern "C" __global__ void count_small(long long n, const VALUE* product, const VALUE* diagonal, const double* x,
-                                       double share, uint64* count) {
-    long long i = thread_id();
-    bool is_small = i < n && fabs(product[i]) <= share * (double)real_part(diagonal[i]) * x[i];
-    int small = __popc(__ballot_sync(FULL_WARP, is_small));
-    if (lane_id() == 0 && small) atomicAdd(count, (uint64)small);
 }

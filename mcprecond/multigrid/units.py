@@ -11,7 +11,6 @@ import numpy as np
 
 from mcprecond.backends import NUMBERS, Backend, KernelSet
 from mcprecond.backends.inputs import first_place
-from mcprecond.backends.team.atomics import atomic_add
 from mcprecond.linalg.csr import Csr, product_with
 from mcprecond.matrix import AdmittedMatrix, canonical_csr, place_of, rows_of
 from mcprecond.multigrid.galerkin import diagonal_places
@@ -76,31 +75,31 @@ def relaxed_roots(matrix: AdmittedMatrix) -> Any:
 
 def find_units(matrix: AdmittedMatrix) -> tuple[Units | None, Any]:
     """Find scales s so that the units of diag(s) A diag(s) are equal. Return the function that computes them, which is
-    `inverse_roots` or `relaxed_roots`, and its result for A; or None twice if the units of A are equal.
+    `inverse_roots` or `relaxed_roots`, and its result for A, whose features are known; or None twice if the units of A
+    are equal.
 
     The units are taken to differ if the diagonal varies, and if A s is about zero in more rows than A times the vector
     of ones. Where constants are in the near-null space, the latter is about zero. If neither is about zero in most
     rows, `relaxed_roots` is tried.
     """
-    least, largest = (float(extreme) for extreme in matrix.extremes)
-    if largest <= MOST_EVEN * least:
+    if is_even(matrix):
         return None, None
-    A, backend, xp, n = product_with(matrix), matrix.backend, matrix.backend.xp, matrix.shape[0]
-    run = backend.kernels(KERNELS, VALUE=matrix.dtype, STORED=matrix.dtype)
-
-    def shares(*vectors: Any) -> list[float]:
-        """Return, for each vector x, the share of rows in which A x is about zero."""
-        counts = xp.zeros(len(vectors), np.int64)
-        for k, x in enumerate(vectors):
-            product = A.times(x.astype(matrix.dtype, copy=False))
-            run.count_small(n, product, matrix.diagonal(), x, SMALL_SUM, counts[k : k + 1])
-        return [int(count) / n for count in backend.to_host(counts)]
-
-    roots = inverse_roots(matrix)
-    of_ones, of_roots = shares(xp.ones_like(roots), roots / roots.max())
-    if max(of_ones, of_roots) < FEW_ROWS and shares(relaxed := relaxed_roots(matrix))[0] > MOST_ROWS:
+    of_ones, of_roots = matrix.findings.features.of_ones, matrix.findings.features.of_roots
+    if max(of_ones, of_roots) < FEW_ROWS and share_of_small(matrix, relaxed := relaxed_roots(matrix)) > MOST_ROWS:
         return relaxed_roots, relaxed
-    return (inverse_roots, roots) if of_roots > of_ones else (None, None)
+    return (inverse_roots, inverse_roots(matrix)) if of_roots > of_ones else (None, None)
+
+
+def is_even(matrix: AdmittedMatrix) -> bool:
+    """Whether the entries of a positive diagonal are of about the same size."""
+    least, largest = (float(extreme) for extreme in matrix.extremes)
+    return largest <= MOST_EVEN * least
+
+
+def share_of_small(matrix: AdmittedMatrix, x: Any) -> float:
+    """The share of rows in which A x is about zero."""
+    product = product_with(matrix).times(x.astype(matrix.dtype, copy=False))
+    return float((abs(product) <= SMALL_SUM * matrix.diagonal().real * x).mean())
 
 
 def has_contrasts(matrix: AdmittedMatrix) -> bool:
@@ -125,38 +124,62 @@ def scale_candidates(B: Any, scales: Any) -> Any:
 def _with_values(matrix: AdmittedMatrix, values: Any) -> AdmittedMatrix:
     """Those values in the pattern of a matrix; nobody else changes them."""
     csr = canonical_csr(values, matrix.csr.indices, matrix.csr.indptr, matrix.shape, matrix.backend)
-    return replace(matrix, csr=csr, largest=None, is_ours=True, across=None)
+    return replace(matrix, csr=csr, largest=None, is_ours=True, findings=None)
 
 
-def narrow_matrix(matrix: AdmittedMatrix, dtype: Any, level: int, why_not: str) -> AdmittedMatrix:
-    """Return the matrix of a level in another dtype, with zeros in place of entries that underflow there.
+class Narrowing:
+    """Matrices of levels in narrower dtypes. All of them are checked at once, since the host waits for the check.
 
-    Raises
-    ------
-    ValueError
-        If an entry is too large for it, or one of the diagonal too small; names the level and the row, and ends with
-        `why_not`.
+    Parameters
+    ----------
+    backend : Backend
+    why_not : str
+        How messages end.
     """
-    if matrix.dtype == dtype:
-        return matrix
-    info, backend, xp = np.finfo(dtype), matrix.backend, matrix.backend.xp
-    narrow, flaws = xp.empty(matrix.data.size, dtype), matrix.backend.zeros(2, np.int32)
-    parts, of_matrix = narrow.view(info.dtype), matrix.data.view(np.finfo(matrix.dtype).dtype)
-    run = backend.kernels(KERNELS, VALUE=matrix.dtype, STORED=np.dtype(dtype))
-    run.narrow_numbers(len(parts), of_matrix, float(info.tiny), float(info.max), parts, flaws)
-    kept, entry = _with_values(matrix, narrow), None
-    vanished, overflowed = (int(flaw) for flaw in backend.to_host(flaws))
-    if overflowed:
-        entry = int(abs(of_matrix).argmax()) * len(narrow) // len(parts)
-    elif vanished and (row := first_place((kept.diagonal() == 0) & (matrix.diagonal() != 0), xp)) is not None:
-        entry = int(diagonal_places(matrix.csr, xp.asarray([row]), xp)[0])
-    if entry is None:
-        return kept
-    row, column = place_of(matrix.csr, entry, matrix.backend)
-    raise ValueError(
-        f"the matrix of level {level} holds {matrix.data[entry].item():.3g} in row {row}, column {column}, which "
-        f"{np.dtype(dtype)} has no room for, {why_not}"
-    )
+
+    def __init__(self, backend: Backend, why_not: str) -> None:
+        self._flaws, self._why_not = backend.zeros(2, np.int32), why_not
+        self._narrowed: list[tuple[int, AdmittedMatrix, AdmittedMatrix]] = []
+
+    def narrow(self, matrix: AdmittedMatrix, dtype: Any, level: int) -> AdmittedMatrix:
+        """Return the matrix of a level in another dtype, with zeros in place of entries that underflow there."""
+        if matrix.dtype == dtype:
+            return matrix
+        info, backend = np.finfo(dtype), matrix.backend
+        narrow = backend.xp.empty(matrix.data.size, dtype)
+        parts, of_matrix = narrow.view(info.dtype), matrix.data.view(np.finfo(matrix.dtype).dtype)
+        run = backend.kernels(KERNELS, VALUE=matrix.dtype, STORED=np.dtype(dtype))
+        run.narrow_numbers(len(parts), of_matrix, float(info.tiny), float(info.max), parts, self._flaws)
+        self._narrowed.append((level, matrix, _with_values(matrix, narrow)))
+        return self._narrowed[-1][-1]
+
+    def refuse_lost(self) -> None:
+        """Raise ValueError if an entry is too large for its dtype, or one of a diagonal too small; names the level and
+        the row.
+        """
+        if not self._narrowed:
+            return
+        _, first, _ = self._narrowed[0]
+        if not first.backend.to_host(self._flaws).any():
+            return
+        for level, matrix, narrow in self._narrowed:
+            if (entry := lost_entry(matrix, narrow)) is not None:
+                row, column = place_of(matrix.csr, entry, matrix.backend)
+                raise ValueError(
+                    f"the matrix of level {level} holds {matrix.data[entry].item():.3g} in row {row}, column {column}, "
+                    f"which {narrow.dtype} has no room for, {self._why_not}"
+                )
+
+
+def lost_entry(matrix: AdmittedMatrix, narrow: AdmittedMatrix) -> int | None:
+    """Return the place of an entry of a matrix that is too large for the narrower dtype, or of one of the diagonal that
+    is too small; None if there is none.
+    """
+    xp, of_matrix = matrix.backend.xp, matrix.data.view(np.finfo(matrix.dtype).dtype)
+    if not bool(xp.isfinite(narrow.data).all()):
+        return int(abs(of_matrix).argmax()) * matrix.data.size // of_matrix.size
+    row = first_place((narrow.diagonal() == 0) & (matrix.diagonal() != 0), xp)
+    return None if row is None else int(diagonal_places(matrix.csr, xp.asarray([row]), xp)[0])
 
 
 def without_couplings(R: Any, diagonal: Any, backend: Backend) -> Any:
@@ -184,15 +207,6 @@ def refuse_indefinite(coarse: AdmittedMatrix, R: Any, A: AdmittedMatrix, level: 
     vanished = xp.flatnonzero((pivots <= rounding * uncoupled) | (pivots < least))
     filled = xp.maximum(uncoupled, least)[vanished]
     coarse.data[diagonal_places(coarse.csr, vanished, xp)] = coarse.diagonal()[vanished] = filled
-
-
-@KERNELS.per_item(grain=NUMBERS)
-def count_small(first, end, product, diagonal, x, share, count):
-    """Count the rows of a product A x that are at most a share of a_ii x_i."""
-    small = 0
-    for i in range(first, end):
-        small += abs(product[i]) <= share * np.float64(diagonal[i].real) * x[i]
-    atomic_add(count, 0, np.int64(small))
 
 
 @KERNELS.per_item(grain=NUMBERS)

@@ -54,7 +54,7 @@ from mcprecond.multigrid.spectrum import (
 from mcprecond.multigrid.strength import LEAST_POSITIVE, SHARE_OF_AVERAGE, symmetric_strength
 from mcprecond.multigrid.tentative import fit_tentative
 from mcprecond.multigrid.two_steps import TwoSteps
-from mcprecond.multigrid.units import narrow_matrix
+from mcprecond.multigrid.units import Narrowing
 from mcprecond.problems.elasticity import _element_matrix as element_matrix
 
 
@@ -900,10 +900,13 @@ def test_places_of_diagonal_entries(to_device, backend, pattern, data):
 @given(least=st.sampled_from([1e-50, 1e-40]), sign=st.sampled_from([-1, 1]))
 def test_what_vanishes_in_single_precision_is_zero_off_the_diagonal_and_refused_on_it(least, sign):
     A = sp.csr_matrix(np.array([[2.0, sign * least], [sign * least, 2.0]]))
-    np.testing.assert_array_equal(narrow_matrix(admit_matrix(A), np.dtype("f"), 3, "so").csr.toarray(), 2 * np.eye(2))
+    narrowing = Narrowing(get_backend("cpu"), "so")
+    np.testing.assert_array_equal(narrowing.narrow(admit_matrix(A), np.float32, 3).csr.toarray(), 2 * np.eye(2))
+    narrowing.refuse_lost()
     A[1, 1] = least
-    with pytest.raises(ValueError, match=r"level 3 holds .* in row 1, column 1, which float32 has no room for, so"):
-        narrow_matrix(admit_matrix(A), np.dtype("f"), 3, "so")
+    narrowing.narrow(admit_matrix(A), np.float32, 4)
+    with pytest.raises(ValueError, match=r"level 4 holds .* in row 1, column 1, which float32 has no room for, so"):
+        narrowing.refuse_lost()
 
 
 @pytest.mark.parametrize("bits", [1, 2, 5, 8, 11])
