@@ -1,7 +1,8 @@
 // The filtered matrix and sums of magnitudes: a team of LANES threads per row. See filtered.py.
 
-#include "cuda/search.cuh"
 #include "multigrid/team_sum.cuh"
+
+constexpr int NO_COLUMN = 0x7fffffff;  // larger than all columns
 
 __device__ __forceinline__ VALUE inverse_of(double sum) { return VALUE((REAL)(sum > 0 ? 1 / sum : 0)); }
 
@@ -10,23 +11,26 @@ extern "C" __global__ void filter_rows(long long n, const OFFSET* indptr, const 
                                        VALUE* strong, VALUE* sums) {
     long long i = thread_id() / LANES;
     if (i >= n) return;
-    OFFSET begin = strong_indptr[i], stop = strong_indptr[i + 1];
+    OFFSET begin = strong_indptr[i], stop = strong_indptr[i + 1], end = indptr[i + 1], own = stop;
     VALUE lump = VALUE(), diagonal = VALUE();
     double size = 0;
-    bool is_whole = stop - begin == indptr[i + 1] - indptr[i];
-    for (OFFSET k = indptr[i] + team_lane(); k < indptr[i + 1]; k += LANES) {
-        int j = indices[k];
-        OFFSET place = is_whole ? begin + (k - indptr[i]) : lower_bound(strong_indices, begin, stop, j);
-        bool is_strong = place < stop && strong_indices[place] == j;
-        if (is_strong && j != i) strong[place] = values[k], size += fabs(values[k]);
-        if (j == i) diagonal = values[k];
-        if (!is_strong && fabs(B[i]) > 0) lump += values[k] * (B[j] / B[i]);
+    for (OFFSET first = indptr[i]; first < end; first += LANES) {
+        OFFSET k = first + team_lane();
+        int j = k < end ? indices[k] : NO_COLUMN;
+        // Both lists are sorted, so that strong ones among the entries of a round are among the next ones of their list.
+        int listed = begin + team_lane() < stop ? strong_indices[begin + team_lane()] : NO_COLUMN, place = 0;
+        for (int step = LANES / 2; step > 0; step /= 2)
+            place += __shfl_sync(team_mask(), listed, place + step - 1, LANES) < j ? step : 0;
+        bool is_strong = __shfl_sync(team_mask(), listed, place, LANES) == j && k < end;
+        if (is_strong && j != i) strong[begin + place] = values[k], size += fabs(values[k]);
+        if (j == i) diagonal = values[k], own = begin + place;
+        if (k < end && !is_strong && fabs(B[i]) > 0) lump += values[k] * (B[j] / B[i]);
+        begin += __popc(__ballot_sync(team_mask(), is_strong) & team_mask());
     }
     VALUE total = team_sum(diagonal + lump);
     size = team_sum(size) + fabs(total);
-    if (team_lane() > 0) return;
-    strong[lower_bound(strong_indices, begin, stop, (int)i)] = total;
-    sums[i] = inverse_of(size);
+    if (own < stop) strong[own] = total;
+    if (team_lane() == 0) sums[i] = inverse_of(size);
 }
 
 extern "C" __global__ void invert_row_sums(long long n, const OFFSET* indptr, const VALUE* values, VALUE* sums) {
