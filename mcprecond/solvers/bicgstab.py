@@ -128,6 +128,7 @@ def bicgstab(
 
 
 class _BiCGStab(GeneralSolver):
+    method = "bicgstab"
     products = 2
 
     def _new_iteration(self, A: Operator, M: Operator | None, columns: int, stack: ExitStack) -> Iteration:

@@ -255,6 +255,8 @@ def join_columns(
         cycles=None if results[0].cycles is None else np.array([result.cycles for result in results]),  # type: ignore[arg-type]
         reasons=reasons,
         detail=details[0] if details else "",
+        method=results[0].method,
+        norm_of_b=np.array([result.norm_of_b for result in results]),
     )
 
 

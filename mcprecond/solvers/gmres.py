@@ -170,6 +170,7 @@ def gmres(
 class _GMRES(GeneralSolver):
     """GMRES with M. The argument `maxiter` of `run` limits cycles if `counts_cycles` is set, otherwise iterations."""
 
+    method = "gmres"
     products = 1
     restart, is_adaptive, counts_cycles = FIRST_RESTART, True, True
     on_cycle: Callable[[Any], object] | None = None

@@ -163,6 +163,7 @@ def subtract_shift(A: Any, shift: float) -> Any:
 
 
 class _MINRES(Solver):
+    method = "minres"
     names, symmetric_method = tuple(name for name in NAMES if name != "auto"), "MINRES"
 
     def __init__(self, A: Any, M: Any) -> None:

@@ -34,6 +34,7 @@ class PreconditionedCG(Solver):
     says whether to iterate in the dtype that M is stored in where this is narrower than the dtype of the system.
     """
 
+    method = "pcg"
     most_columns = MOST_COLUMNS
     names = NAMES
     symmetric_method = "CG"

@@ -104,6 +104,10 @@ class SolveResult(Generic[ArrayT]):
         With ``M="auto"``, the preconditioner that was used last, for further solves; None if there was none.
     detail : str
         What is known of this system beside the reason, such as the row of A that is zero; often empty.
+    method : str
+        The name of the solver, such as "pcg"; of `solve` also "direct".
+    norm_of_b : float
+        ``||b||``, without its part in a null space that was given.
     """
 
     x: ArrayT
@@ -117,6 +121,16 @@ class SolveResult(Generic[ArrayT]):
     stages: tuple[Stage, ...] = ()
     M: Any = None
     detail: str = ""
+    method: str = ""
+    norm_of_b: float = np.nan
+
+    @property
+    def relative_residual(self) -> Any:
+        """``||b - A x|| / ||b||``, and 0 where both are 0."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.divide(self.residual_norm, self.norm_of_b)
+        found = np.where(np.equal(self.residual_norm, 0), 0.0, ratio)
+        return found if found.ndim else float(found)
 
     @property
     def converged(self) -> bool:
@@ -142,8 +156,16 @@ class SolveResult(Generic[ArrayT]):
         yield self.info
 
     def __repr__(self) -> str:
-        why = self.reason.value + (f"; {self.detail}" if self.detail else "")
-        return f"<SolveResult: {why}; {self.iterations} iterations, residual {self.residual_norm:.3g}>"
+        names = [stage.name for stage in self.stages]
+        how = f"{self.method} with {', then '.join(names)}" if names else self.method
+        return (
+            f"<SolveResult: {self._why}; {how}, {self.iterations} iterations, relative residual "
+            f"{self.relative_residual:.3g}, {self.setup_seconds + self.solve_seconds:.3g} s>"
+        )
+
+    @property
+    def _why(self) -> str:
+        return self.reason.value + (f"; {self.detail}" if self.detail else "")
 
 
 @dataclass(frozen=True, repr=False)
@@ -166,6 +188,8 @@ class ColumnsResult(SolveResult[ArrayT]):
         Wall time before and during the iteration.
     reasons : tuple of Reason
         One for each column.
+    norm_of_b : numpy.ndarray of float64, shape (k,)
+        ``||b||`` of each column.
     detail : str
         As for one right-hand side, of the first column that has one.
 
@@ -185,14 +209,15 @@ class ColumnsResult(SolveResult[ArrayT]):
     iterations: npt.NDArray[np.int64]  # type: ignore[assignment]
     residual_norm: npt.NDArray[np.float64]  # type: ignore[assignment]
     reasons: tuple[Reason, ...] = ()
+    norm_of_b: npt.NDArray[np.float64] | float = np.nan  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         k, converged = len(self.reasons), sum(reason in SUCCESSES for reason in self.reasons)
         few, most = int(self.iterations.min()), int(self.iterations.max())
-        why = self.reason.value + (f"; {self.detail}" if self.detail else "")
         return (
-            f"<ColumnsResult: {why}; {converged} of {k} columns converged, {few} to {most} iterations, "
-            f"largest residual {self.residual_norm.max():.3g}>"
+            f"<ColumnsResult: {self._why}; {self.method}, {converged} of {k} columns converged, {few} to {most} "
+            f"iterations, largest relative residual {self.relative_residual.max():.3g}, "
+            f"{self.setup_seconds + self.solve_seconds:.3g} s>"
         )
 
 

@@ -13,6 +13,7 @@ from mcprecond.solvers.solver import Solver
 class Richardson(Solver):
     """``x += M (b - A x)``, for any M; see `Solver`. For b = 0 it iterates from x0 like for any other b."""
 
+    method = "richardson"
     knows_zero = False
 
     def _new_iteration(self, A: Operator, M: Operator | None, columns: int, stack: ExitStack) -> Iteration:

@@ -44,6 +44,8 @@ class Solver:
     Subclasses implement `_new_iteration`.
     """
 
+    #: The name of the function that solves by this method.
+    method = ""
     #: How many right-hand sides there may be at once.
     most_columns = 1
     #: The names that M may have. For "auto" the subclass chooses M.
@@ -148,7 +150,8 @@ class Solver:
                     self._free.setdefault(key, []).append((iteration, stack))
                     elapsed = time.perf_counter() - started
                     zero = backend.xp.zeros(len(b), iteration.dtype)
-                    return SolveResult(zero, Reason.CONVERGED, 0, np.zeros(1), 0.0, elapsed, 0.0)
+                    found = SolveResult(zero, Reason.CONVERGED, 0, np.zeros(1), 0.0, elapsed, 0.0)
+                    return replace(found, method=self.method, norm_of_b=0.0)
                 system.x.fill(0)
                 is_zero = True
             limits.append((max(rtol * norm, power_times(atol, system.shift)), norm, is_zero))
@@ -156,7 +159,7 @@ class Solver:
             iteration.find_residuals()
         of_caller = {}
         for system, v, (limit, norm, is_zero) in zip(iteration.systems, own_b, limits, strict=True):
-            of_caller[system] = v, system.norm_in_units(limit)
+            of_caller[system] = v, system.norm_in_units(limit), system.norm_in_units(norm)
             system.start(limit, maxiter, norm, is_zero)
         iteration.begin_together()
         ready = time.perf_counter()
@@ -187,8 +190,10 @@ class Solver:
         setup, solve = (sum(getattr(result, f"{part}_seconds") for result in results) for part in ("setup", "solve"))
         return join_columns(results, self._backend, setup, solve)
 
-    def _result(self, system: Iteration, b: Any, limit: float, maxiter: int, *, may_go_on: bool) -> SolveResult[Any]:
-        """The result of a system, by its right-hand side and its limit in the caller's units."""
+    def _result(
+        self, system: Iteration, b: Any, limit: float, norm_of_b: float, maxiter: int, *, may_go_on: bool
+    ) -> SolveResult[Any]:
+        """The result of a system, by its right-hand side, its limit and the norm of b in the caller's units."""
         assert system.reason is not None
         x, norm, reason = solution_of(system, system.reason, b)
         narrow = system.dtype_of_steps
@@ -199,7 +204,8 @@ class Solver:
         residuals = np.array([system.norm_in_units(norm) for norm in system.residuals])
         stages = (Stage(str(narrow), system.count),) if narrow else ()
         detail = self._detail(reason, b, limit)
-        return SolveResult(x, reason, system.count, residuals, norm, 0.0, 0.0, stages=stages, detail=detail)
+        known = {"stages": stages, "detail": detail, "method": self.method, "norm_of_b": norm_of_b}
+        return SolveResult(x, reason, system.count, residuals, norm, 0.0, 0.0, **known)
 
     def release(self) -> None:
         """Give back the memory that solves have taken; the next one takes it anew."""
