@@ -172,14 +172,13 @@ class StagesOfCG(Stages):
 
 
 def left_of(iteration: Iteration, rate: float) -> tuple[float, float]:
-    """Return how many iterations are left, but at most as many as `maxiter` leaves, and by how many decimal digits the
-    residual still has to fall. `rate` is how many digits it falls in an iteration.
+    """Return how many iterations are left, whatever `maxiter` is, and by how many decimal digits the residual still has
+    to fall. `rate` is how many digits it falls in an iteration.
     """
     residuals, limit = iteration.residuals, iteration.limit
     least = float(np.finfo(iteration.dtype).eps) * residuals[0]
     digits = math.log10(residuals[-1] / max(limit, least)) if residuals[-1] > max(limit, least) else 0.0
-    most = float(iteration.maxiter - iteration.count)
-    return min(digits / rate, most) if rate else most, digits
+    return digits / rate if rate else math.inf, digits
 
 
 def predict_stages(matrix: AdmittedMatrix) -> dict[str, Prediction]:

@@ -128,6 +128,18 @@ def test_a_slow_stage_goes_on_where_the_next_one_fails(solve, backend, to_device
     assert result.converged and names == ["multigrid", "DILU", "multigrid"] and result.M is slow
 
 
+def test_a_stage_that_maxiter_would_end_is_left(backend, to_device, monkeypatch):
+    """DILU would take fewer seconds up to `maxiter` than multigrid takes for its setup, but would not converge."""
+    A, b = to_device(advection(100, 1e-2, "vortex")), to_device(numbers(10**4))
+    predicted = {"DILU": Prediction(0.0, 1.0), "multigrid": Prediction(250.0, 1.0)}
+    monkeypatch.setattr(
+        automatic_general, "predict_general", lambda of_cg, features, plain: predicted | {plain: Prediction(0.0, 1e3)}
+    )
+    assert not bicgstab(A, b, M="dilu", rtol=1e-8, maxiter=150).converged
+    result = bicgstab(A, b, M="auto", rtol=1e-8, maxiter=150)
+    assert result.converged and [stage.name for stage in result.stages] == ["DILU", "multigrid"]
+
+
 @solvers
 def test_no_candidate_is_begun_more_than_twice(solve, backend, to_device):
     """No preconditioner helps where rounding is the limit."""
