@@ -39,7 +39,8 @@ def factorize_incompletely(matrix: AdmittedMatrix) -> Any:
     from scipy.sparse.linalg import LinearOperator, spilu
 
     try:
-        factors = spilu(matrix.csr.tocsc())
+        # Minimum degree of A + A' and pivots near the diagonal: less fill and less time than the defaults on flows.
+        factors = spilu(matrix.csr.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.1)
     except RuntimeError as error:
         raise ValueError(f"M='spilu' fails: {error}; take M='multigrid' or M='ilu0'") from None
     return LinearOperator(matrix.shape, factors.solve, lambda b: factors.solve(b, "H"), dtype=matrix.dtype)
