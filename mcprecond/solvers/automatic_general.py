@@ -9,7 +9,7 @@ import numpy as np
 
 from mcprecond.linalg.columns import MOST_COLUMNS
 from mcprecond.matrix import AdmittedMatrix
-from mcprecond.solvers.automatic import Stages, inverse_diagonal, left_of, predict_stages
+from mcprecond.solvers.automatic import Stages, left_of, predict_stages
 from mcprecond.solvers.iteration import Iteration
 from mcprecond.solvers.named import GENERAL_NAMES
 from mcprecond.solvers.result import Reason, SolveResult, Stage
@@ -48,9 +48,6 @@ class GeneralStages(Stages):
 
     def __init__(self, plain: GeneralSolver) -> None:
         super().__init__(plain)
-        jacobi = inverse_diagonal(self._matrix)
-        self._weakest = "none" if jacobi is None else "Jacobi"
-        self._solvers[self._weakest] = plain.with_preconditioner(jacobi)
         self._features = features_of(self._matrix, plain.products)
         self._predicted = predict_general(predict_stages(self._matrix), self._features, self._weakest)
         self._first = ""

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.flows import advection, streamline
-from mcprecond import MulticolorDILU, bicgstab, gmres, problems
+from mcprecond import MulticolorDILU, bicgstab, gmres, minres, pcg, problems
 from mcprecond.matrix import admit_matrix
 from mcprecond.solvers import Reason, automatic_general
 from mcprecond.solvers.named import BUILDERS, GENERAL_NAMES
@@ -66,12 +66,26 @@ def test_names_that_are_not_known(to_device):
             solve(A, b, M="ilu")
 
 
-def test_jacobi_names_the_row_without_a_diagonal_entry(to_device):
+def test_jacobi_names_the_row_without_an_inverse(to_device):
     A = sp.csr_matrix(sp.diags_array([[2.0, 0.0, -3.0], [1.0, 1.0]], offsets=[0, 1]))
-    with pytest.raises(ValueError, match="zero or missing diagonal entry in row 1"):
+    with pytest.raises(ValueError, match=r"A has 0\.0 on the diagonal in row 1"):
         gmres(to_device(A), to_device(np.ones(3)), M="jacobi")
+    tiny = to_device(sp.csr_matrix(np.diag([2.0, 1.0, 1e-310])))
+    with pytest.raises(ValueError, match="A has 1e-310 on the diagonal in row 2"):
+        gmres(tiny, to_device(np.ones(3)), M="jacobi")
+    for solve in (pcg, gmres):
+        assert solve(tiny, to_device(np.array([2.0, 1.0, 0.0])), M="auto").x[0] == pytest.approx(1.0)
     jacobi = BUILDERS["jacobi"](admit_matrix(to_device(sp.csr_matrix(np.diag([2.0, -4.0]))), finite=True))
     np.testing.assert_array_equal(np.array((jacobi @ to_device(np.ones(2))).tolist()), [0.5, -0.25])
+
+
+@pytest.mark.parametrize(("solve", "method"), [(pcg, "CG"), (minres, "MINRES")])
+def test_methods_for_symmetric_matrices_refuse_multigrid_before_it_is_built(solve, method, to_device, monkeypatch):
+    monkeypatch.setitem(BUILDERS, "multigrid", lambda matrix: pytest.fail("multigrid is built"))
+    with pytest.raises(ValueError, match=rf"A is not symmetric \(or Hermitian\), which {method} needs; use gmres"):
+        solve(to_device(advection(10, 1e-2, "cells")), to_device(np.ones(100)), M="multigrid")
+    with pytest.raises(pytest.fail.Exception):
+        solve(to_device(problems.laplacian((10, 10))), to_device(np.ones(100)), M="multigrid")
 
 
 @solvers
