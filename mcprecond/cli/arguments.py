@@ -68,19 +68,6 @@ def null_space(given: str | None) -> Any:
     return given if given in (None, "constant") else columns(Path(given))
 
 
-def refuse_diagonal(A: Any, file: Path) -> None:
-    """Jacobi divides by the diagonal."""
-    diagonal = A.diagonal()
-    if not diagonal.all():
-        row = int(np.argmin(diagonal != 0))
-        raise ValueError(f"{file} has a zero on the diagonal, in row {row}; try --preconditioner none")
-    with np.errstate(over="ignore"):
-        inverse = 1 / diagonal
-    if not np.isfinite(inverse).all():
-        row = int(np.argmin(np.isfinite(inverse)))
-        raise ValueError(f"{file} has {diagonal[row]} on the diagonal, in row {row}, whose inverse overflows")
-
-
 def check_output(file: Path | None, *suffixes: str) -> None:
     """Before the work, not after it."""
     if file is not None and file.suffix not in suffixes:

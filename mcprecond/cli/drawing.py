@@ -10,7 +10,7 @@ import numpy as np
 import mcprecond
 from mcprecond.backends import get_backend
 from mcprecond.backends.arguments import one_of
-from mcprecond.cli.arguments import check_output, coloring_method, read, refuse_diagonal, symmetric
+from mcprecond.cli.arguments import check_output, coloring_method, read, symmetric
 from mcprecond.cli.parsing import File, Option
 from mcprecond.cli.solving import set_up
 from mcprecond.cli.terminal import working
@@ -54,8 +54,6 @@ def plot(
             results = {}
             for name, kind in makers.items():
                 work.update(f"solving with {name}")
-                if kind == "jacobi":
-                    refuse_diagonal(A, file)
                 M, _ = set_up(A, kind, named, get_backend("cpu"))
                 results[name] = mcprecond.pcg(A, b, rtol=1e-8, M=M)
             ax = plots.residual_history(results)

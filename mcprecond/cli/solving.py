@@ -22,12 +22,10 @@ from mcprecond.cli.arguments import (
     is_symmetric,
     null_space,
     read,
-    refuse_diagonal,
     write,
 )
 from mcprecond.cli.parsing import AsJson, File, NearNullSpace, NullSpaceFile, Option
 from mcprecond.cli.terminal import print_facts, working
-from mcprecond.multigrid import fitting_multigrid
 from mcprecond.preconditioners.setup import admit
 from mcprecond.problems.files import columns, vector
 from mcprecond.problems.placing import place_matrix
@@ -141,8 +139,6 @@ def solve(
             space = "constant"
         if space is not None and solver != "pcg":
             raise ValueError(f"--nullspace needs --solver pcg, got {solver}")
-        if preconditioner == "jacobi":
-            refuse_diagonal(matrix, file)
         A, b = place_matrix(matrix, backend), backend.xp.asarray(b)
         B = None if near_null_space is None else columns(near_null_space)
         make = partial(set_up, A, preconditioner, named, backend, block_size, B)
@@ -211,20 +207,13 @@ def set_up(
     A: Any, preconditioner: str, coloring: ColoringMethod, backend: Backend, block_size: int = 1, B: Any = None
 ) -> tuple[Any, float]:
     """Return the preconditioner of A and the seconds that it took."""
+    colors: dict[str, Any] = {"coloring": coloring}
+    nodes = colors | {"block_size": block_size}
+    options = {"sgs": nodes, "dilu": colors, "ilu0": colors, "multigrid": nodes | {"B": B}}
     started = time.perf_counter()
-    M: Any = None
-    if preconditioner == "auto":
-        M = "auto"
-    elif preconditioner == "sgs":
-        M = mcprecond.MulticolorSGS(A, coloring, block_size=block_size)
-    elif preconditioner == "dilu":
-        M = mcprecond.MulticolorDILU(A, coloring)
-    elif preconditioner == "ilu0":
-        M = mcprecond.ILU0(A) if coloring == "auto" else mcprecond.ILU0(A, ordering="color", coloring=coloring)
-    elif preconditioner == "multigrid":
-        M = fitting_multigrid(A, B, coloring=coloring, block_size=block_size)
-    elif preconditioner in ("jacobi", "spilu"):
-        M = BUILDERS[preconditioner](admit(A, finite=True)[0])
+    M: Any = "auto" if preconditioner == "auto" else None
+    if preconditioner in BUILDERS:
+        M = BUILDERS[preconditioner](admit(A, finite=True)[0], **options.get(preconditioner, {}))
     backend.synchronize()
     return M, time.perf_counter() - started
 

@@ -18,11 +18,10 @@ import numpy as np
 
 from mcprecond.backends.inputs import refuse_not_finite
 from mcprecond.linalg.csr import product_with
-from mcprecond.linalg.diagonal import Diagonal
 from mcprecond.linalg.sums import norm_of
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.solvers.iteration import Iteration
-from mcprecond.solvers.named import BUILDERS
+from mcprecond.solvers.named import BUILDERS, invert_diagonal
 from mcprecond.solvers.preconditioned import PreconditionedCG
 from mcprecond.solvers.result import Reason, SolveResult, Stage, merge
 from mcprecond.solvers.solver import Solver
@@ -53,7 +52,11 @@ class Stages(ABC):
 
     def __init__(self, plain: Solver) -> None:
         self._matrix, self._plain = plain.matrix, plain
-        self._solvers: dict[str, Solver] = {}
+        least, largest = (float(extreme) for extreme in self._matrix.canonical().extremes)
+        has_inverse = least >= float(np.finfo(self._matrix.dtype).tiny)
+        jacobi = invert_diagonal(self._matrix) if has_inverse and largest - least > ALIKE * largest else None
+        self._weakest = "none" if jacobi is None else "Jacobi"
+        self._solvers: dict[str, Solver] = {self._weakest: plain.with_preconditioner(jacobi)}
         #: By stage, the progress of the last solve that used it.
         self._progress: dict[str, Progress] = {}
 
@@ -124,10 +127,8 @@ class StagesOfCG(Stages):
 
     def __init__(self, plain: PreconditionedCG) -> None:
         super().__init__(plain)
-        jacobi = inverse_diagonal(self._matrix)
-        self._first = first = "none" if jacobi is None else "Jacobi"
-        self._solvers[first] = plain.with_preconditioner(jacobi)
-        possible = first, "SGS", "multigrid"
+        self._first = self._weakest
+        possible = self._weakest, "SGS", "multigrid"
         self._predicted = {name: one for name, one in predict_stages(self._matrix).items() if name in possible}
 
     def run(self, b: Any, x0: Any, *limits: Any, **hooks: Any) -> SolveResult[Any]:
@@ -172,14 +173,13 @@ class StagesOfCG(Stages):
 
 
 def left_of(iteration: Iteration, rate: float) -> tuple[float, float]:
-    """Return how many iterations are left, but at most as many as `maxiter` leaves, and by how many decimal digits the
-    residual still has to fall. `rate` is how many digits it falls in an iteration.
+    """Return how many iterations are left, whatever `maxiter` is, and by how many decimal digits the residual still has
+    to fall. `rate` is how many digits it falls in an iteration.
     """
     residuals, limit = iteration.residuals, iteration.limit
     least = float(np.finfo(iteration.dtype).eps) * residuals[0]
     digits = math.log10(residuals[-1] / max(limit, least)) if residuals[-1] > max(limit, least) else 0.0
-    most = float(iteration.maxiter - iteration.count)
-    return min(digits / rate, most) if rate else most, digits
+    return digits / rate if rate else math.inf, digits
 
 
 def predict_stages(matrix: AdmittedMatrix) -> dict[str, Prediction]:
@@ -201,12 +201,3 @@ class Decision:
             self._asked = iteration.count + iteration.count // 10 + 1
             self.name = self._next_stage(iteration)
         return self.name is not None
-
-
-def inverse_diagonal(matrix: AdmittedMatrix) -> Diagonal | None:
-    """Jacobi's preconditioner; None where the diagonal is not positive, or is nearly constant."""
-    canonical = matrix.canonical()
-    least, largest = (float(extreme) for extreme in canonical.extremes)
-    if least <= 0 or largest - least <= ALIKE * largest:
-        return None
-    return Diagonal((1 / canonical.diagonal().real).astype(matrix.dtype), matrix.backend)

@@ -9,7 +9,7 @@ import numpy as np
 
 from mcprecond.linalg.columns import MOST_COLUMNS
 from mcprecond.matrix import AdmittedMatrix
-from mcprecond.solvers.automatic import Stages, inverse_diagonal, left_of, predict_stages
+from mcprecond.solvers.automatic import Stages, left_of, predict_stages
 from mcprecond.solvers.iteration import Iteration
 from mcprecond.solvers.named import GENERAL_NAMES
 from mcprecond.solvers.result import Reason, SolveResult, Stage
@@ -48,9 +48,6 @@ class GeneralStages(Stages):
 
     def __init__(self, plain: GeneralSolver) -> None:
         super().__init__(plain)
-        jacobi = inverse_diagonal(self._matrix)
-        self._weakest = "none" if jacobi is None else "Jacobi"
-        self._solvers[self._weakest] = plain.with_preconditioner(jacobi)
         self._features = features_of(self._matrix, plain.products)
         self._predicted = predict_general(predict_stages(self._matrix), self._features, self._weakest)
         self._first = ""
@@ -61,9 +58,7 @@ class GeneralStages(Stages):
         """See `Stages`."""
         b, x0, rtol, atol, maxiter = self._plain.admit_arguments(b, x0, *limits)
         while not self._first:
-            # The prediction for spilu is the least certain one, so no solve begins with it.
-            sure = {name: one for name, one in self._predicted.items() if name != "spilu"}
-            name = fastest(sure, self._features, digits_of(rtol))[0]
+            name = fastest(self._predicted, self._features, digits_of(rtol))[0]
             self._first = name if self._build(name) else ""
         return super().run(b, x0, rtol, atol, maxiter, **hooks)
 
@@ -94,17 +89,30 @@ class GeneralStages(Stages):
 
 def features_of(matrix: AdmittedMatrix, products: int) -> Features:
     """Return what the predictions depend on. An iteration of the method takes `products` products with A."""
-    backend, n = matrix.backend, matrix.shape[0]
-    sums, sizes = matrix.magnitudes() @ backend.xp.ones(n), abs(matrix.canonical().diagonal())
-    surplus = float(backend.xp.median(2 - sums / sizes)) if n and bool((sizes > 0).all()) else 0.0
-    return Features(n, matrix.indices.size, surplus, products, None if backend.name == "gpu" else work_of(matrix))
+    canonical, n = matrix.canonical(), matrix.shape[0]
+    xp, csr, pivots = matrix.backend.xp, canonical.csr, canonical.diagonal()
+    features = Features(n, matrix.indices.size, 0.0, 0.0, products)
+    if n and bool((pivots != 0).all()):
+        with np.errstate(all="ignore"):  # relative to the diagonal
+            sizes, sums = (matrix.magnitudes() @ xp.ones(n)) / abs(pivots), ((csr @ xp.ones(n)) / pivots).real
+            positive = float(xp.nan_to_num((sizes + sums) / 2 - 1).mean())
+        features = features._replace(surplus=float(xp.median(2 - sizes)), positive=positive)
+    if matrix.backend.name == "gpu":
+        return features
+    width, dropped = order_of(csr, abs(pivots))
+    return features._replace(width=width, dropped=dropped)
 
 
-def work_of(matrix: AdmittedMatrix) -> float:
-    """Estimate the number of operations of an LU factorization in the order of the rows. It assumes that a row of L is
-    full from the first entry of the row of A to the diagonal.
+def order_of(csr: Any, pivots: Any) -> tuple[float, float]:
+    """Return `Features.width` and `Features.dropped`, the latter by the row sums of ``|L| |U|`` for the triangles of A.
+    `pivots` are the sizes of the diagonal.
     """
-    csr = matrix.canonical().csr
-    rows = np.flatnonzero(np.diff(csr.indptr))
-    widths = np.maximum(rows - csr.indices[csr.indptr[rows]], 0) + 1.0
-    return float(widths @ widths)
+    lengths, sizes = np.diff(csr.indptr), abs(csr.data)
+    ahead = csr.indices - np.repeat(np.arange(len(pivots)), lengths)
+    if not ahead.size:
+        return 0.0, 0.0
+    farthest = np.maximum.reduceat(abs(ahead), csr.indptr[:-1][lengths > 0])
+    lower, upper = (type(csr)((sizes * part, csr.indices, csr.indptr), csr.shape) for part in (ahead < 0, ahead > 0))
+    with np.errstate(all="ignore"):
+        sums = lower @ (upper @ np.ones(len(pivots)) / pivots) / pivots
+    return float(farthest.mean()), float(np.quantile(np.nan_to_num(sums, nan=np.inf), 0.9, method="higher"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from mcprecond.backends.inputs import first_place
 from mcprecond.linalg.diagonal import Diagonal
 from mcprecond.matrix import AdmittedMatrix
@@ -17,13 +19,16 @@ def invert_diagonal(matrix: AdmittedMatrix) -> Diagonal:
     Raises
     ------
     ValueError
-        If a diagonal entry is zero; names the row.
+        If the inverse of a diagonal entry is not finite; names the row.
     """
     diagonal, backend = matrix.canonical().diagonal(), matrix.backend
-    if bool((diagonal == 0).any()):
-        row = first_place(diagonal == 0, backend.xp)
-        raise ValueError(f"A has a zero or missing diagonal entry in row {row}, which M='jacobi' divides by")
-    return Diagonal((1 / diagonal).astype(matrix.dtype), backend)
+    with np.errstate(all="ignore"):
+        inverse = 1 / diagonal
+    row = first_place(~backend.xp.isfinite(inverse), backend.xp)
+    if row is not None:
+        found = f"A has {diagonal[row].item()} on the diagonal in row {row}"
+        raise ValueError(f"{found}, which Jacobi's preconditioner divides by; take another one or none")
+    return Diagonal(inverse.astype(matrix.dtype), backend)
 
 
 def factorize_incompletely(matrix: AdmittedMatrix) -> Any:
@@ -39,7 +44,8 @@ def factorize_incompletely(matrix: AdmittedMatrix) -> Any:
     from scipy.sparse.linalg import LinearOperator, spilu
 
     try:
-        factors = spilu(matrix.csr.tocsc())
+        # Minimum degree of A + A' and pivots near the diagonal: less fill and less time than the defaults on flows.
+        factors = spilu(matrix.csr.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.1)
     except RuntimeError as error:
         raise ValueError(f"M='spilu' fails: {error}; take M='multigrid' or M='ilu0'") from None
     return LinearOperator(matrix.shape, factors.solve, lambda b: factors.solve(b, "H"), dtype=matrix.dtype)

@@ -135,9 +135,9 @@ def pcg(
         If A is not a square matrix of finite numbers or such an operator, b or x0 do not fit it or are not finite (says
         where), b has no column or more than 256, M has another shape, is known to be unsymmetric or is complex for a
         real A, another argument has a wrong type or value, the form does not fit M or several columns, or A times a
-        vector of `nullspace` is not about zero (says how large it is). No error is raised if A is not symmetric, or is
-        singular with a b that does not fit: `pcg` tests for these after 128 iterations if the residual stagnates, or if
-        CG fails, and `reason` says so.
+        vector of `nullspace` is not about zero (says how large it is). If A is not symmetric, M="multigrid" is refused.
+        Otherwise no error is raised then, or if A is singular with a b that does not fit: `pcg` tests for these after
+        128 iterations if the residual stagnates, or if CG fails, and `reason` says so.
 
     References
     ----------

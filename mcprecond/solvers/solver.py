@@ -68,6 +68,10 @@ class Solver:
         if self.is_automatic:
             M = None
         elif isinstance(M, str):
+            # What the other names stand for fits, and CG says itself that A does not.
+            if M == "multigrid" and self.symmetric_method and not self.A_is_operator and is_unsymmetric(self.matrix):
+                method = self.symmetric_method
+                raise ValueError(f"A is not symmetric (or Hermitian), which {method} needs; use gmres or bicgstab")
             M = BUILDERS[M](self._A if self.A_is_operator else self.matrix)
         self.M, self._M = M, admit_preconditioner(M, self._A, self._backend)
         if self.symmetric_method and isinstance(self._M, Preconditioner) and not self._M.symmetric:

@@ -98,7 +98,7 @@ def candidates(backend: Backend, B: Any = None, block_size: int = 1, nullspace: 
         *(_ours(f"SGS {name}", MulticolorSGS, nodes, coloring=name) for name in ("eb", "ecl_gc", "greedy")),
         _ours("DILU", MulticolorDILU),
         *_ilu0(backend),
-        Candidate("Jacobi", _jacobi, f"pcg(A, b, M={_JACOBI[backend.name]})", command="--preconditioner jacobi"),
+        _named("Jacobi", "jacobi"),
         Candidate("none", None, "pcg(A, b)", is_default=True, command="--preconditioner none"),
     ]
     if find_spec("pyamg"):
@@ -127,8 +127,7 @@ def general_candidates(backend: Backend) -> list[Candidate]:
             )
         ]
     if backend.name == "cpu":
-        spilu = Candidate("spilu", _spilu, 'pcg(A, b, M="spilu")', False, command="--preconditioner spilu")
-        found.append(_of(gmres, spilu))
+        found.append(_of(gmres, _named("spilu", "spilu")._replace(shares_loops=False)))
         direct = "scipy.sparse.linalg.splu(A.tocsc()).solve(b)"
         found.append(Candidate("direct", _superlu_of_any, direct, shares_loops=False))
     return found
@@ -145,6 +144,15 @@ def _ours(method: str, kind: Callable[..., Any], of_matrix: Mapping[str, Any] = 
         command += " --near-null-space PATH" if "B" in known else ""
     python = f"pcg(A, b, M={kind.__name__}({words}))"
     return Candidate(method, lambda A: kind(A, **known), python, is_default=not options, command=command)
+
+
+def _named(method: str, name: str) -> Candidate:
+    """A preconditioner that solvers know by a name."""
+
+    def build(A: Any) -> Any:
+        return BUILDERS[name](admit_matrix(A, finite=True))
+
+    return Candidate(method, build, f'pcg(A, b, M="{name}")', command=f"--preconditioner {name}")
 
 
 def _ilu0(backend: Backend) -> list[Candidate]:
@@ -178,19 +186,6 @@ def _for_singular(candidate: Candidate, nullspace: Any) -> Candidate:
         solver=partial(pcg, nullspace=nullspace),
         command=command,
     )
-
-
-_JACOBI = {
-    "cpu": "scipy.sparse.diags_array(1 / A.diagonal()).tocsr()",
-    "gpu": "cupyx.scipy.sparse.diags(1 / A.diagonal()).tocsr()",
-}
-
-
-def _jacobi(A: Any) -> Any:
-    sparse, diagonal = backend_of(A).sparse, A.diagonal()
-    if not (diagonal.real > 0).all():
-        raise ValueError("A has a diagonal entry that is not positive")
-    return sparse.csr_matrix(sparse.diags(1 / diagonal))
 
 
 def _of_pyamg(backend: Backend, B: Any, block_size: int) -> list[Candidate]:
@@ -274,11 +269,6 @@ def _superlu(A: Any) -> Factors:
     from scipy.sparse.linalg import splu
 
     return Factors(splu(A.tocsc(), "MMD_AT_PLUS_A", diag_pivot_thresh=0, options={"SymmetricMode": True}).solve)
-
-
-def _spilu(A: Any) -> Any:
-    """SciPy's incomplete LU with fill."""
-    return BUILDERS["spilu"](admit_matrix(A, finite=True))
 
 
 def _superlu_of_any(A: Any) -> Factors:

@@ -3,7 +3,8 @@
 For each candidate the cost model tells how long its setup and an iteration take, and features of the matrix how many
 iterations there may be. The candidate that is predicted to be the fastest begins. After some iterations the residuals
 tell how many are left. If these take MARGIN times as long as the fastest of the candidates that have not been tried,
-with its setup, the solve goes on with that one. Only counts and the model decide, no clock, so that runs repeat.
+with its setup, and SPENT of that time is over, the solve goes on with that one. Only counts and the model decide, no
+clock, so that runs repeat.
 """
 
 from __future__ import annotations
@@ -13,24 +14,30 @@ from typing import NamedTuple
 
 from mcprecond.tuning.stages import Prediction
 
-MARGIN = 1.2
+#: What was spent, relative to the time of the next stage, and how many times as long as that what is left has to take.
+SPENT, MARGIN = 0.2, 1.2
 #: If residuals have begun to fall more slowly, they are expected to slow down further, by this factor at most.
 MOST_SLOWER = 2.0
 #: How many iterations BiCGSTAB takes to reduce the residual by 8 decimal digits if the diagonal does not dominate: a
 #: multiple of the number of points along a side of a square grid with n points. The multiples fit flows with streamline
-#: diffusion. In three dimensions they are multiplied by IN_SPACE, which fits FENL.
+#: diffusion. In three dimensions they are multiplied by IN_SPACE, which fits FENL. If the flow follows the order of the
+#: rows, or the reverse order, ILU0 drops little, and takes that number to a power below 1, see `Features.dropped`.
 ALONG_A_SIDE = {"none": 6.0, "Jacobi": 6.0, "DILU": 2.5, "ILU0": 1.5}
 IN_SPACE = 0.4
 #: Some preconditioners need about as many iterations on any grid: the first number for each decimal digit of the
-#: residual, plus the second one.
-OF_ANY_SIZE = {"multigrid": (1.0, 1.0), "spilu": (0.5, 1.0)}
-#: A grid is taken to be three-dimensional if its rows have at least this many entries on average.
-ROW_IN_SPACE = 12
+#: residual, plus the second one. Those of multigrid grow with `Features.positive`, times OF_POSITIVE.
+OF_ANY_SIZE = {"multigrid": (1.0, 1.0), "spilu": (0.25, 1.0)}
+OF_POSITIVE = 6.0
+#: A grid is taken to be three-dimensional if its rows have at least this many entries on average, or if its width is
+#: between these powers of n. The width of a grid is n^(1/2) in a plane and n^(2/3) in space if the rows are in order,
+#: and nearly n if they are numbered at random.
+ROW_IN_SPACE, WIDTH_IN_SPACE = 12, (7 / 12, 5 / 6)
 #: If A is not symmetric, the setup of multigrid takes SETUP times as long as for a symmetric matrix of the same size,
 #: and a cycle takes CYCLE times as long.
 SETUP, CYCLE = 2.5, 1.8
-#: The factors of spilu have FILL times as many entries as A, and spilu makes this many operations in a second.
-FILL, OPERATIONS = 10, 8e9
+#: Seconds that spilu takes to start, and for each entry of A times the width to the power 3/4, as measured in a plane
+#: and in space; and products with A that take as long as a solve with its factors.
+SPILU, SOLVE = (0.3e-3, 6.5e-9), 20
 
 
 class Features(NamedTuple):
@@ -42,17 +49,34 @@ class Features(NamedTuple):
         Rows of the matrix, and its entries.
     surplus : float
         The median of ``(2 |a_ii| - sum_j |a_ij|) / |a_ii|``: how much the diagonal dominates.
+    positive : float
+        The mean of the sums of the entries beside the diagonal that have its sign, relative to it. Upwind differences
+        have none, streamline diffusion has up to a third, and many for a small diffusion.
     products : int
         Products with A in an iteration.
-    work : float or None
-        Operations of a factorization; None where there is none.
+    width : float or None
+        How far the farthest entry of a row is from the diagonal, on average; None on a GPU, where the order of the rows
+        does not matter.
+    dropped : float or None
+        What ILU0 in the order of the rows drops at most from nine of ten rows, as a part of the diagonal: the sum of
+        ``|l_ik u_kj|`` over k and j. It is 1/4 for Laplace's equation; None on a GPU.
     """
 
     n: int
     entries: int
     surplus: float
+    positive: float
     products: int
-    work: float | None
+    width: float | None = None
+    dropped: float | None = None
+
+    @property
+    def side(self) -> float:
+        """Points along a side of a square grid. If the grid is three-dimensional, IN_SPACE times those of a cube."""
+        least, most = (self.n**power for power in WIDTH_IN_SPACE)
+        if self.entries >= ROW_IN_SPACE * self.n or (self.width is not None and least < self.width < most):
+            return IN_SPACE * self.n ** (1 / 3)
+        return self.n ** (1 / 2)
 
 
 def predict_general(predicted: dict[str, Prediction], features: Features, plain: str) -> dict[str, Prediction]:
@@ -60,11 +84,13 @@ def predict_general(predicted: dict[str, Prediction], features: Features, plain:
     product, sweeps, multigrid = predicted["none"].iteration, predicted["SGS"], predicted["multigrid"]
     found = {
         plain: predicted[plain],
-        "DILU" if features.work is None else "ILU0": Prediction(sweeps.setup, product + sweeps.iteration),
+        "DILU" if features.width is None else "ILU0": Prediction(sweeps.setup, product + sweeps.iteration),
         "multigrid": Prediction(SETUP * multigrid.setup, CYCLE * multigrid.iteration),
     }
-    if features.work is not None:
-        found["spilu"] = Prediction(features.work / OPERATIONS, (1 + FILL) * product)
+    if features.width is not None:
+        start, per_entry = SPILU
+        setup = start + per_entry * features.entries * features.width**0.75
+        found["spilu"] = Prediction(setup, (1 + SOLVE) * product)
     return {name: Prediction(one.setup, features.products * one.iteration) for name, one in found.items()}
 
 
@@ -78,10 +104,10 @@ def expected_iterations(name: str, digits: float, features: Features) -> float:
     of_bicgstab = 2 / features.products
     if name in OF_ANY_SIZE:
         per_digit, at_least = OF_ANY_SIZE[name]
-        return of_bicgstab * (per_digit * digits + at_least)
-    is_plane = features.entries < ROW_IN_SPACE * features.n
-    side = features.n ** (1 / 2) if is_plane else IN_SPACE * features.n ** (1 / 3)
-    iterations = ALONG_A_SIDE[name] * side * digits / 8
+        growth = 1 + OF_POSITIVE * features.positive if name == "multigrid" else 1.0
+        return of_bicgstab * growth * (per_digit * digits + at_least)
+    power = 1.0 if name != "ILU0" or features.dropped is None else min(2 * math.sqrt(features.dropped), 1.0)
+    iterations = ALONG_A_SIDE[name] * features.side**power * digits / 8
     if features.surplus > 0:  # the condition is about 2 / surplus - 1, and the method about as fast as CG
         condition = max(2 / features.surplus - 1, 1.0)
         of_dominant = digits * math.log(10) * math.sqrt(condition) / 4
@@ -131,4 +157,5 @@ def next_stage(
     # If the current candidate takes longer than expected, the others probably would, too.
     slower = max((done + left) / (done + expected_iterations(current, digits, features)), 1.0)
     best, seconds = fastest(untried, features, digits, slower)
-    return best if left * predicted[current].iteration > MARGIN * seconds else None
+    iteration = predicted[current].iteration
+    return best if done * iteration > SPENT * seconds and left * iteration > MARGIN * seconds else None

@@ -263,7 +263,7 @@ def test_solve_not_converged_is_exit_code_1(here, grid):
         (("solve", "GRID", "--nullspace", "constant"), "column 0 of nullspace is not in the null space of A"),
         (("solve", "GRID", "--solver", "cg"), "--solver must be one of pcg, minres, bicgstab, gmres"),
         (("solve", "GRID", "--block-size", "0"), "--block-size must be at least 1"),
-        (("solve", "HOLE", "--preconditioner", "jacobi"), "zero on the diagonal, in row 1"),
+        (("solve", "HOLE", "--preconditioner", "jacobi"), "A has 0.0 on the diagonal in row 1"),
     ],
 )
 def test_bad_input_of_color_and_solve_is_one_line(here, grid, tmp_path, arguments, message):

@@ -131,7 +131,7 @@ def test_what_is_refused(to_device):
     with pytest.raises(ValueError, match=r"on the diagonal in row 0; multigrid needs a positive diagonal"):
         ClassicalAMG(to_device(-A))
     with pytest.raises(ValueError, match="gmres or bicgstab if A is not symmetric"):
-        pcg(to_device(A), to_device(np.ones(400)), M="multigrid")
+        pcg(to_device(A), to_device(np.ones(400)), M=ClassicalAMG(to_device(A)))
     for solve in (gmres, bicgstab):
         with pytest.raises(ValueError, match="M must be"):
             solve(to_device(A), to_device(np.ones(400)), M="magic")

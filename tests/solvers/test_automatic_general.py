@@ -10,12 +10,20 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.flows import advection
-from mcprecond import MulticolorDILU, bicgstab, gmres
+from benchmarks.flows import advection, streamline
+from mcprecond import MulticolorDILU, bicgstab, gmres, minres, pcg, problems
 from mcprecond.matrix import admit_matrix
 from mcprecond.solvers import Reason, automatic_general
 from mcprecond.solvers.named import BUILDERS, GENERAL_NAMES
-from mcprecond.tuning.general_stages import Features, digits_of, expected_iterations, fastest, next_stage
+from mcprecond.tuning.general_stages import (
+    IN_SPACE,
+    SPENT,
+    Features,
+    digits_of,
+    expected_iterations,
+    fastest,
+    next_stage,
+)
 from mcprecond.tuning.stages import Prediction
 
 SOLVERS = {"bicgstab": bicgstab, "gmres": gmres}
@@ -58,12 +66,26 @@ def test_names_that_are_not_known(to_device):
             solve(A, b, M="ilu")
 
 
-def test_jacobi_names_the_row_without_a_diagonal_entry(to_device):
+def test_jacobi_names_the_row_without_an_inverse(to_device):
     A = sp.csr_matrix(sp.diags_array([[2.0, 0.0, -3.0], [1.0, 1.0]], offsets=[0, 1]))
-    with pytest.raises(ValueError, match="zero or missing diagonal entry in row 1"):
+    with pytest.raises(ValueError, match=r"A has 0\.0 on the diagonal in row 1"):
         gmres(to_device(A), to_device(np.ones(3)), M="jacobi")
+    tiny = to_device(sp.csr_matrix(np.diag([2.0, 1.0, 1e-310])))
+    with pytest.raises(ValueError, match="A has 1e-310 on the diagonal in row 2"):
+        gmres(tiny, to_device(np.ones(3)), M="jacobi")
+    for solve in (pcg, gmres):
+        assert solve(tiny, to_device(np.array([2.0, 1.0, 0.0])), M="auto").x[0] == pytest.approx(1.0)
     jacobi = BUILDERS["jacobi"](admit_matrix(to_device(sp.csr_matrix(np.diag([2.0, -4.0]))), finite=True))
     np.testing.assert_array_equal(np.array((jacobi @ to_device(np.ones(2))).tolist()), [0.5, -0.25])
+
+
+@pytest.mark.parametrize(("solve", "method"), [(pcg, "CG"), (minres, "MINRES")])
+def test_methods_for_symmetric_matrices_refuse_multigrid_before_it_is_built(solve, method, to_device, monkeypatch):
+    monkeypatch.setitem(BUILDERS, "multigrid", lambda matrix: pytest.fail("multigrid is built"))
+    with pytest.raises(ValueError, match=rf"A is not symmetric \(or Hermitian\), which {method} needs; use gmres"):
+        solve(to_device(advection(10, 1e-2, "cells")), to_device(np.ones(100)), M="multigrid")
+    with pytest.raises(pytest.fail.Exception):
+        solve(to_device(problems.laplacian((10, 10))), to_device(np.ones(100)), M="multigrid")
 
 
 @solvers
@@ -126,6 +148,18 @@ def test_a_slow_stage_goes_on_where_the_next_one_fails(solve, backend, to_device
     result = solve(to_device(A), to_device(b), M="auto", rtol=1e-8)
     names = [stage.name for stage in result.stages]
     assert result.converged and names == ["multigrid", "DILU", "multigrid"] and result.M is slow
+
+
+def test_a_stage_that_maxiter_would_end_is_left(backend, to_device, monkeypatch):
+    """DILU would take fewer seconds up to `maxiter` than multigrid takes for its setup, but would not converge."""
+    A, b = to_device(advection(100, 1e-2, "vortex")), to_device(numbers(10**4))
+    predicted = {"DILU": Prediction(0.0, 1.0), "multigrid": Prediction(250.0, 1.0)}
+    monkeypatch.setattr(
+        automatic_general, "predict_general", lambda of_cg, features, plain: predicted | {plain: Prediction(0.0, 1e3)}
+    )
+    assert not bicgstab(A, b, M="dilu", rtol=1e-8, maxiter=150).converged
+    result = bicgstab(A, b, M="auto", rtol=1e-8, maxiter=150)
+    assert result.converged and [stage.name for stage in result.stages] == ["DILU", "multigrid"]
 
 
 @solvers
@@ -203,7 +237,7 @@ def test_cycles_do_not_grow_without_memory(backend, to_device, monkeypatch):
     np.testing.assert_array_equal(adaptive.residuals, fixed.residuals)
 
 
-FEATURES = Features(n=10**4, entries=5 * 10**4, surplus=0.0, products=2, work=None)
+FEATURES = Features(n=10**4, entries=5 * 10**4, surplus=0.0, positive=0.0, products=2)
 PREDICTED = {"none": Prediction(0.0, 1.0), "ILU0": Prediction(1.0, 3.0), "multigrid": Prediction(50.0, 12.0)}
 
 
@@ -222,6 +256,23 @@ def replace_features(**changes):
     return FEATURES._replace(**changes)
 
 
+@given(dropped=st.floats(0, 1), less=st.floats(0, 1), digits=st.floats(0.5, 15))
+def test_iterations_of_ilu0_fall_with_what_it_drops(dropped, less, digits):
+    of_laplace, more, fewer = (
+        expected_iterations("ILU0", digits, replace_features(dropped=part)) for part in (0.25, dropped, less * dropped)
+    )
+    assert fewer <= more <= of_laplace
+    assert expected_iterations("ILU0", digits, replace_features(dropped=0.0)) <= 2 * digits
+
+
+@given(positive=st.floats(0, 1), less=st.floats(0, 1), digits=st.floats(0.5, 15))
+def test_iterations_of_multigrid_alone_grow_with_positive_entries(positive, less, digits):
+    few, many = (replace_features(positive=part) for part in (less * positive, positive))
+    assert expected_iterations("multigrid", digits, few) <= expected_iterations("multigrid", digits, many)
+    for name in ("none", "DILU", "ILU0", "spilu"):
+        assert expected_iterations(name, digits, few) == expected_iterations(name, digits, many)
+
+
 @given(left=st.floats(0, 1e6), done=st.integers(1, 1000), digits=st.floats(0.1, 15))
 def test_a_stage_is_left_only_for_what_is_faster(left, done, digits):
     untried = {name: one for name, one in PREDICTED.items() if name != "multigrid"}
@@ -229,6 +280,7 @@ def test_a_stage_is_left_only_for_what_is_faster(left, done, digits):
     seconds = fastest(untried, FEATURES, digits)[1]
     if name is not None:
         assert left * PREDICTED["multigrid"].iteration > seconds
+        assert done * PREDICTED["multigrid"].iteration > SPENT * seconds
     assert next_stage("multigrid", done, left, digits, {}, PREDICTED, FEATURES) is None
     assert next_stage("multigrid", done, 0.0, digits, untried, PREDICTED, FEATURES) is None
 
@@ -238,7 +290,53 @@ def test_digits():
 
 
 def test_features(backend, to_device):
-    A = admit_matrix(to_device(sp.csr_matrix(sp.diags_array([-1.0, 4.0, -1.0], offsets=[-1, 0, 1], shape=(50, 50)))))
-    features = automatic_general.features_of(A, 2)
-    assert features.surplus == pytest.approx(0.5) and features.n == 50 and features.entries == 148
-    assert features.work == (None if backend.name == "gpu" else 1 + 49 * 4)
+    A = sp.csr_matrix(sp.diags_array([-1.0, 4.0, -1.0, 0.5], offsets=[-1, 0, 1, 5], shape=(50, 50)))
+    features = automatic_general.features_of(admit_matrix(to_device(A), finite=True), 2)
+    assert features.surplus == pytest.approx(2 - 6.5 / 4) and features.n == 50 and features.entries == 193
+    assert features.positive == pytest.approx(45 * 0.5 / 4 / 50)
+    if backend.name == "gpu":
+        assert features.width is None and features.dropped is None
+    else:
+        assert features.width == (45 * 5 + 5) / 50 and features.dropped == pytest.approx(1.5 / 16)
+
+
+def features_on_cpu(A: sp.csr_array) -> Features:
+    return automatic_general.features_of(admit_matrix(sp.csr_matrix(A), finite=True), 2)
+
+
+@pytest.mark.parametrize("matrix", [sp.csr_matrix((0, 0)), sp.csr_matrix(([1.0], ([0], [1])), shape=(3, 3))])
+def test_features_without_rows_or_a_diagonal(matrix):
+    features = features_on_cpu(matrix)
+    assert features.surplus == features.positive == 0 and features.width >= 0 and features.dropped >= 0
+
+
+def test_the_side_of_a_grid():
+    """In a plane, in space, and with rows in no order, which count as of a plane."""
+    plane, space = problems.laplacian((30, 30)), problems.laplacian((12, 12, 12))
+    order = np.random.default_rng(0).permutation(12**3)
+    assert features_on_cpu(plane).side == 30
+    assert features_on_cpu(space).side == pytest.approx(IN_SPACE * 12)
+    assert features_on_cpu(sp.csr_array(space)[order][:, order]).side == pytest.approx(12**1.5)
+
+
+def renumbered(A: sp.csr_matrix, order: np.ndarray) -> sp.csr_matrix:
+    return sp.csr_matrix(sp.csr_array(A)[order][:, order])
+
+
+@solvers
+def test_ilu0_begins_where_the_order_of_the_rows_follows_the_flow(solve):
+    """Or where the reverse order does. In an order by two colors half of the entries of each row lead upstream."""
+    flow = advection(100, 1e-5, "diagonal")
+    rows, b = np.arange(10**4), numbers(10**4)
+    checkered = np.argsort((rows // 100 + rows) % 2, kind="stable")
+    for order, begins in ((rows, True), (rows[::-1], True), (checkered, False)):
+        result = solve(renumbered(flow, order), b, M="auto", rtol=1e-8)
+        assert result.converged and (result.stages[0].name == "ILU0") is begins
+        assert not begins or (len(result.stages) == 1 and result.iterations <= 10)
+
+
+@solvers
+def test_spilu_begins_where_streamlines_are_closed_and_entries_are_positive(solve):
+    b = numbers(3600)
+    result = solve(streamline(60, 1e-6, "closed"), b, M="auto", rtol=1e-8)
+    assert result.converged and [stage.name for stage in result.stages] == ["spilu"] and result.iterations <= 10

@@ -152,8 +152,11 @@ def test_residuals_are_those_of_x(backend, to_device):
     np.testing.assert_allclose([np.linalg.norm(b - A @ x) for x in seen], result.residuals[1:], rtol=1e-6)
 
 
-@pytest.mark.parametrize("of_A", [2.0, 2.0**61, 2.0**-401, 2.0**400])
-@pytest.mark.parametrize("of_b", [1.0, 2.0**-701, 2.0**300])
+#: Powers of two for A and b. With 400 and -701 together x would leave the range of the dtype.
+UNITS = *((of_A, of_b) for of_A in (1, 61, -401) for of_b in (0, -701, 300)), (400, 0), (400, 300)
+
+
+@pytest.mark.parametrize(("of_A", "of_b"), [(2.0**of_A, 2.0**of_b) for of_A, of_b in UNITS])
 @pytest.mark.parametrize("preconditioned", [False, True])
 def test_units_change_no_digit(of_A, of_b, preconditioned, backend, to_device):
     A, b = helmholtz(10, 0.3), random_vector(100)
@@ -164,8 +167,6 @@ def test_units_change_no_digit(of_A, of_b, preconditioned, backend, to_device):
         M = MulticolorSGS(matrix, "jp") if preconditioned else None
         return minres(matrix, to_device(of_b * b), to_device(of_b / of_A * x0), M=M, rtol=1e-9)
 
-    if not 2.0**-900 < of_b / of_A < 2.0**900:
-        pytest.skip("x leaves the range of the dtype")
     expected, scaled = solve(1.0, 1.0), solve(of_A, of_b)
     assert scaled.converged and scaled.iterations == expected.iterations
     np.testing.assert_array_equal(backend.to_host(scaled.x), backend.to_host(expected.x) / of_A * of_b)
