@@ -68,7 +68,7 @@ class Solver:
         if self.is_automatic:
             M = None
         elif isinstance(M, str):
-            # What the other names stand for fits, and CG says itself that A does not.
+            # Other names stand for an M that fits the method, whose reason says then that A is not symmetric.
             if M == "multigrid" and self.symmetric_method and not self.A_is_operator and is_unsymmetric(self.matrix):
                 method = self.symmetric_method
                 raise ValueError(f"A is not symmetric (or Hermitian), which {method} needs; use gmres or bicgstab")
