@@ -15,6 +15,7 @@ from mcprecond.multigrid import ClassicalAMG, SmoothedAggregation
 from mcprecond.preconditioners import ILU0, AutoColoring, MulticolorDILU, MulticolorGS, MulticolorSGS, smooth
 from mcprecond.solvers import PCG, SolveResult, bicgstab, gmres, minres, pcg
 from mcprecond.storage import ColorBlocks
+from mcprecond.systems import solve
 from mcprecond.version import __version__
 
 __all__ = [
@@ -42,5 +43,6 @@ __all__ = [
     "pcg",
     "problems",
     "smooth",
+    "solve",
     "studies",
 ]

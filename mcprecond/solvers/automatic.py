@@ -21,7 +21,7 @@ from mcprecond.linalg.csr import product_with
 from mcprecond.linalg.sums import norm_of
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.solvers.iteration import Iteration
-from mcprecond.solvers.named import BUILDERS, invert_diagonal
+from mcprecond.solvers.named import build, invert_diagonal
 from mcprecond.solvers.preconditioned import PreconditionedCG
 from mcprecond.solvers.result import Reason, SolveResult, Stage, merge
 from mcprecond.solvers.solver import Solver
@@ -113,7 +113,7 @@ class Stages(ABC):
         if name not in self._solvers:
             started = time.perf_counter()
             try:
-                solver = self._plain.with_preconditioner(BUILDERS[name.lower()](self._matrix))
+                solver = self._plain.with_preconditioner(build(name.lower(), self._matrix, self._plain.nodes))
             except (ValueError, MemoryError):
                 self._predicted.pop(name, None)
                 return False

@@ -99,20 +99,28 @@ def features_of(matrix: AdmittedMatrix, products: int) -> Features:
         features = features._replace(surplus=float(xp.median(2 - sizes)), positive=positive)
     if matrix.backend.name == "gpu":
         return features
-    width, dropped = order_of(csr, abs(pivots))
-    return features._replace(width=width, dropped=dropped)
+    ahead = places_ahead(csr)
+    return features._replace(width=width_of(csr, ahead), dropped=dropped_share(csr, ahead, abs(pivots)))
 
 
-def order_of(csr: Any, pivots: Any) -> tuple[float, float]:
-    """Return `Features.width` and `Features.dropped`, the latter by the row sums of ``|L| |U|`` for the triangles of A.
-    `pivots` are the sizes of the diagonal.
-    """
-    lengths, sizes = np.diff(csr.indptr), abs(csr.data)
-    ahead = csr.indices - np.repeat(np.arange(len(pivots)), lengths)
+def places_ahead(csr: Any) -> Any:
+    """For each entry of a matrix on the host, how many columns it is to the right of the diagonal."""
+    return csr.indices - np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
+
+
+def width_of(csr: Any, ahead: Any) -> float:
+    """See `Features.width`."""
     if not ahead.size:
-        return 0.0, 0.0
-    farthest = np.maximum.reduceat(abs(ahead), csr.indptr[:-1][lengths > 0])
+        return 0.0
+    return float(np.maximum.reduceat(abs(ahead), csr.indptr[:-1][np.diff(csr.indptr) > 0]).mean())
+
+
+def dropped_share(csr: Any, ahead: Any, pivots: Any) -> float:
+    """`Features.dropped`, by the row sums of ``|L| |U|`` for the triangles of A; `pivots` are sizes of its diagonal."""
+    if not ahead.size:
+        return 0.0
+    sizes = abs(csr.data)
     lower, upper = (type(csr)((sizes * part, csr.indices, csr.indptr), csr.shape) for part in (ahead < 0, ahead > 0))
     with np.errstate(all="ignore"):
         sums = lower @ (upper @ np.ones(len(pivots)) / pivots) / pivots
-    return float(farthest.mean()), float(np.quantile(np.nan_to_num(sums, nan=np.inf), 0.9, method="higher"))
+    return float(np.quantile(np.nan_to_num(sums, nan=np.inf), 0.9, method="higher"))

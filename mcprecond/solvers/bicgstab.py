@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_loop, compile_part
-from mcprecond.backends.arguments import function
 from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.sums import total
 from mcprecond.linalg.sums import wide as wide_vector
@@ -118,16 +117,15 @@ def bicgstab(
     >>> result.reason.name, result.iterations
     ('CONVERGED', 1)
     """
-    solver = _BiCGStab(A, M)
-    callback = function(callback, "callback", " of one array")
-    with_x = None if callback is None else lambda iteration: callback(iteration.solution())
-    progress = function(progress, "progress", " of an int and a float")
-    result = solver.run_all(b, x0, rtol, atol, maxiter, callback=with_x, progress=progress)
+    solver = BiCGStabSolver(A, M)
+    result = solver.solve(b, x0, rtol=rtol, atol=atol, maxiter=maxiter, callback=callback, progress=progress)
     solver.release()
     return result
 
 
-class _BiCGStab(GeneralSolver):
+class BiCGStabSolver(GeneralSolver):
+    """BiCGSTAB for A and M."""
+
     method = "bicgstab"
     products = 2
 

@@ -139,7 +139,7 @@ def gmres(
     >>> result.reason.name, result.iterations
     ('CONVERGED', 25)
     """
-    solver = _GMRES(A, M)
+    solver = GMRESSolver(A, M)
     if restart is not None:
         solver.restart, solver.is_adaptive = integer(restart, "restart", 1), False
     callback = function(callback, "callback", " of one argument")
@@ -167,7 +167,7 @@ def gmres(
     return result
 
 
-class _GMRES(GeneralSolver):
+class GMRESSolver(GeneralSolver):
     """GMRES with M. The argument `maxiter` of `run` limits cycles if `counts_cycles` is set, otherwise iterations."""
 
     method = "gmres"
@@ -175,9 +175,9 @@ class _GMRES(GeneralSolver):
     restart, is_adaptive, counts_cycles = FIRST_RESTART, True, True
     on_cycle: Callable[[Any], object] | None = None
 
-    def with_preconditioner(self, M: Any) -> _GMRES:
+    def with_preconditioner(self, M: Any) -> GMRESSolver:
         """See `Solver`."""
-        other = _GMRES(self.matrix, M)
+        other = GMRESSolver(self.matrix, M)
         other.restart, other.is_adaptive = self.restart, self.is_adaptive
         other.counts_cycles, other.on_cycle = self.counts_cycles, self.on_cycle
         return other

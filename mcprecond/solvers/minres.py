@@ -142,7 +142,7 @@ def minres(
     ('CONVERGED', 25)
     """
     shift, show, check = real(shift, "shift"), flag(show, "show"), flag(check, "check")
-    solver = _MINRES(subtract_shift(A, shift) if shift else A, M)
+    solver = MINRESSolver(subtract_shift(A, shift) if shift else A, M)
     if check:
         solver.refuse_unsymmetric()
     maxiter = 5 * solver.shape[0] if maxiter is None else maxiter
@@ -162,11 +162,13 @@ def subtract_shift(A: Any, shift: float) -> Any:
     return A - shift * backend.linalg.aslinearoperator(identity)
 
 
-class _MINRES(Solver):
+class MINRESSolver(Solver):
+    """MINRES for A and M."""
+
     method = "minres"
     names, symmetric_method = tuple(name for name in NAMES if name != "auto"), "MINRES"
 
-    def __init__(self, A: Any, M: Any) -> None:
+    def __init__(self, A: Any, M: Any = None) -> None:
         super().__init__(A, M)
         if isinstance(self._M, Preconditioner) and not self._M.linear:
             raise ValueError("M is not linear, which MINRES needs; take cycle='V' or cycle='W', or gmres")

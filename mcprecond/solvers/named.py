@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mcprecond.backends.arguments import integer
 from mcprecond.backends.inputs import first_place
 from mcprecond.linalg.diagonal import Diagonal
 from mcprecond.matrix import AdmittedMatrix
@@ -52,13 +53,42 @@ def factorize_incompletely(matrix: AdmittedMatrix) -> Any:
 
 
 #: The constructors by name. Multigrid, which stands above this package, adds its own.
-BUILDERS: dict[str, Callable[[Any], Any]] = {
+BUILDERS: dict[str, Callable[..., Any]] = {
     "jacobi": invert_diagonal,
     "sgs": MulticolorSGS,
     "dilu": MulticolorDILU,
     "ilu0": ILU0,
     "spilu": factorize_incompletely,
 }
+#: What each of them is told of nodes with several unknowns.
+OF_NODES = {"sgs": ("block_size",), "multigrid": ("B", "block_size")}
 #: The names of preconditioners for `pcg`, and for methods for any matrix.
 NAMES = ("auto", "jacobi", "sgs", "dilu", "ilu0", "multigrid")
 GENERAL_NAMES = (*NAMES, "spilu")
+
+
+def build(name: str, A: Any, nodes: dict[str, Any]) -> Any:
+    """Build the preconditioner of a name, which is told what it takes of `nodes`; see `nodes_of`."""
+    return BUILDERS[name](A, **{key: nodes[key] for key in OF_NODES.get(name, ()) if key in nodes})
+
+
+def nodes_of(B: Any, block_size: Any, n: int, M: Any) -> dict[str, Any]:
+    """Return what is known of nodes with several unknowns: `B` and `block_size`, as far as they are given.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they do not fit a matrix with n rows, or if M, which they would be for, has no name.
+    """
+    block_size = integer(block_size, "block_size", 1)
+    if n % block_size:
+        raise ValueError(f"block_size {block_size} does not divide the {n} unknowns of A")
+    if B is not None and (np.ndim(B) not in (1, 2) or np.shape(B)[0] != n):
+        raise ValueError(f"B must have shape ({n},) or ({n}, k): a row for each row of A; got shape {np.shape(B)}")
+    nodes = ({} if B is None else {"B": B}) | ({} if block_size == 1 else {"block_size": block_size})
+    if nodes and not isinstance(M, str):
+        raise ValueError(
+            f"{' and '.join(nodes)} would be for the M that a name stands for; take M='auto', 'sgs' or 'multigrid', or "
+            "build M with them"
+        )
+    return nodes

@@ -36,6 +36,8 @@ def pcg(
     progress: Callable[[int, float], object] | None = None,
     form: Form = "auto",
     nullspace: NullSpace = None,
+    B: HostArray | DeviceArray | None = None,
+    block_size: int = 1,
 ) -> SolveResult[npt.NDArray[Any]]: ...
 
 
@@ -53,6 +55,8 @@ def pcg(
     progress: Callable[[int, float], object] | None = None,
     form: Form = "auto",
     nullspace: NullSpace = None,
+    B: HostArray | DeviceArray | None = None,
+    block_size: int = 1,
 ) -> SolveResult[Any]: ...
 
 
@@ -69,6 +73,8 @@ def pcg(
     progress: Callable[[int, float], object] | None = None,
     form: Form = "auto",
     nullspace: NullSpace = None,
+    B: HostArray | DeviceArray | None = None,
+    block_size: int = 1,
 ) -> SolveResult[Any]:
     """Solve A x = b for symmetric or Hermitian positive definite A by preconditioned conjugate gradients.
 
@@ -123,6 +129,11 @@ def pcg(
         `MulticolorDILU`, or an `ILU0` that is a DILU. "auto" takes this form if M fits. The form is for one right-hand
         side: "eisenstat" is refused for several columns. "auto" solves for them together in the plain form, or for one
         after the other in Eisenstat's, whichever reads and writes fewer bytes.
+    B : array, shape (n,) or (n, k), optional
+        For M="auto" and "multigrid": candidates that nearly are in the null space of A, such as the rigid body modes of
+        elasticity; see `SmoothedAggregation`.
+    block_size : int
+        For M="auto", "sgs" and "multigrid": unknowns of a node, which come one after the other.
 
     Returns
     -------
@@ -171,7 +182,7 @@ def pcg(
            [0.961, 1.922, 1.882],
            [0.941, 1.882, 2.824]])
     """
-    solver = PCG(A, M, form=form, nullspace=nullspace)
+    solver = PCG(A, M, form=form, nullspace=nullspace, B=B, block_size=block_size)
     result = solver.solve(b, x0, rtol=rtol, atol=atol, maxiter=maxiter, callback=callback, progress=progress)
     solver.release()
     return result
@@ -185,7 +196,7 @@ class PCG(PreconditionedCG):
 
     Parameters
     ----------
-    A, M, form, nullspace
+    A, M, form, nullspace, B, block_size
         As for `pcg`. A and M are referred to, not copied. After you have changed the values of A in place, call
         ``M.update(A)`` before the next solve.
 
@@ -206,8 +217,17 @@ class PCG(PreconditionedCG):
     2.330e+07
     """
 
-    def __init__(self, A: SystemMatrix, M: Any = None, *, form: Form = "auto", nullspace: NullSpace = None) -> None:
-        super().__init__(A, M, form=form, nullspace=nullspace)
+    def __init__(
+        self,
+        A: SystemMatrix,
+        M: Any = None,
+        *,
+        form: Form = "auto",
+        nullspace: NullSpace = None,
+        B: HostArray | DeviceArray | None = None,
+        block_size: int = 1,
+    ) -> None:
+        super().__init__(A, M, form=form, nullspace=nullspace, B=B, block_size=block_size)
         self._stages = StagesOfCG(self) if self.is_automatic and not self.A_is_operator else None
 
     def run(self, b: Any, x0: Any, *limits: Any, **hooks: Any) -> SolveResult[Any]:

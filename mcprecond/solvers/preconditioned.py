@@ -46,10 +46,12 @@ class PreconditionedCG(Solver):
         *,
         form: Form = "auto",
         nullspace: NullSpace = None,
+        B: Any = None,
+        block_size: Any = 1,
         basis: Any = None,
         narrows: bool = True,
     ) -> None:
-        super().__init__(A, M)
+        super().__init__(A, M, B=B, block_size=block_size)
         self._narrows = narrows
         #: The solvers that take over where a narrow dtype fails, by the dtype of the system.
         self._wide_solvers: dict[np.dtype[Any], PreconditionedCG] = {}

@@ -28,7 +28,7 @@ from mcprecond.solvers.columns import join_columns
 from mcprecond.solvers.diagnosis import does_not_fit, is_near_null_space, is_unsymmetric, unsolvable_row
 from mcprecond.solvers.driver import choose_units, iterate, solution_of
 from mcprecond.solvers.iteration import Iteration
-from mcprecond.solvers.named import BUILDERS
+from mcprecond.solvers.named import build, nodes_of
 from mcprecond.solvers.result import CAUSES, Reason, SolveResult, Stage
 from mcprecond.solvers.setup import admit_preconditioner, admit_system, operators_on
 
@@ -55,7 +55,7 @@ class Solver:
     #: The name of the method if it needs a symmetric A and a symmetric M.
     symmetric_method: str | None = None
 
-    def __init__(self, A: Any, M: Any = None) -> None:
+    def __init__(self, A: Any, M: Any = None, *, B: Any = None, block_size: Any = 1) -> None:
         #: When the setup began; 0 once a solve has told how long it took.
         self.started = time.perf_counter()
         if isinstance(A, AdmittedMatrix):
@@ -63,6 +63,8 @@ class Solver:
         else:
             self._A, self._backend = admit_system(A)
         self.A_is_operator = not hasattr(self._A, "indptr")
+        #: What the preconditioners that M names are told of nodes with several unknowns.
+        self.nodes = nodes_of(B, block_size, self.shape[0], M)
         #: Whether the package chooses M.
         self.is_automatic = isinstance(M, str) and one_of(M, "M", self.names) == "auto"
         if self.is_automatic:
@@ -72,7 +74,7 @@ class Solver:
             if M == "multigrid" and self.symmetric_method and not self.A_is_operator and is_unsymmetric(self.matrix):
                 method = self.symmetric_method
                 raise ValueError(f"A is not symmetric (or Hermitian), which {method} needs; use gmres or bicgstab")
-            M = BUILDERS[M](self._A if self.A_is_operator else self.matrix)
+            M = build(M, self._A if self.A_is_operator else self.matrix, self.nodes)
         self.M, self._M = M, admit_preconditioner(M, self._A, self._backend)
         if self.symmetric_method and isinstance(self._M, Preconditioner) and not self._M.symmetric:
             remedy = self._M.remedy_for_asymmetry
@@ -117,7 +119,11 @@ class Solver:
         callback = function(callback, "callback", " of one array")
         with_x = None if callback is None else lambda iteration: callback(iteration.solution())
         progress = function(progress, "progress", " of an int and a float")
-        return self.run(b, x0, rtol, atol, maxiter, callback=with_x, progress=progress)
+        return self.run_all(b, x0, rtol, atol, maxiter, callback=with_x, progress=progress)
+
+    def run_all(self, b: Any, x0: Any, *limits: Any, **hooks: Any) -> SolveResult[Any]:
+        """Solve A x = b, as `run` does: for several columns, and with M="auto", where the method can do so."""
+        return self.run(b, x0, *limits, **hooks)
 
     def run(
         self,
@@ -208,8 +214,19 @@ class Solver:
         residuals = np.array([system.norm_in_units(norm) for norm in system.residuals])
         stages = (Stage(str(narrow), system.count),) if narrow else ()
         detail = self._detail(reason, b, limit)
-        known = {"stages": stages, "detail": detail, "method": self.method, "norm_of_b": norm_of_b}
-        return SolveResult(x, reason, system.count, residuals, norm, 0.0, 0.0, **known)
+        return SolveResult(
+            x,
+            reason,
+            system.count,
+            residuals,
+            norm,
+            0.0,
+            0.0,
+            stages=stages,
+            detail=detail,
+            method=self.method,
+            norm_of_b=norm_of_b,
+        )
 
     def release(self) -> None:
         """Give back the memory that solves have taken; the next one takes it anew."""

@@ -1,0 +1,276 @@
+"""``solve(A, b)``: the method and the preconditioner by what A is.
+
+Small systems go to SciPy's direct solver, if it is predicted to be faster. CG solves if A is Hermitian, and MINRES goes
+on if A proves to be indefinite. BiCGSTAB solves for any other A, and GMRES goes on if that fails.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, cast
+
+import numpy as np
+from scipy.sparse.linalg import splu
+
+from mcprecond.backends import Backend
+from mcprecond.backends.arguments import function
+from mcprecond.backends.inputs import promote, refuse_not_finite
+from mcprecond.linalg.hermitian import is_hermitian
+from mcprecond.matrix import AdmittedMatrix
+from mcprecond.multigrid.built import examined
+from mcprecond.preconditioners import Preconditioner
+from mcprecond.preconditioners.setup import admit
+from mcprecond.solvers import PCG
+from mcprecond.solvers.automatic import predict_stages
+from mcprecond.solvers.automatic_general import features_of, places_ahead, width_of
+from mcprecond.solvers.bicgstab import BiCGStabSolver
+from mcprecond.solvers.gmres import GMRESSolver
+from mcprecond.solvers.minres import MINRESSolver
+from mcprecond.solvers.named import nodes_of
+from mcprecond.solvers.result import Reason, SolveResult, Stage, merge
+from mcprecond.solvers.setup import admit_system
+from mcprecond.solvers.solver import Solver
+from mcprecond.tuning.direct import LONGEST, MOST_ENTRIES, START, seconds_of_cg, seconds_of_direct
+from mcprecond.tuning.general_stages import digits_of, fastest, predict_general
+from mcprecond.typing import Device, DeviceArray, HostArray, NullSpace, SystemMatrix
+
+#: After BiCGSTAB has ended for one of these reasons, GMRES goes on.
+FAILURES = Reason.STAGNATED, Reason.BREAKDOWN, Reason.DIVERGED, Reason.NOT_FINITE
+INDEFINITE = "A is Hermitian but not positive definite, so MINRES was used; see minres for preconditioners"
+
+
+def solve(
+    A: SystemMatrix,
+    b: Any,
+    x0: Any = None,
+    *,
+    rtol: float = 1e-8,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    M: Any = "auto",
+    B: HostArray | DeviceArray | None = None,
+    block_size: int = 1,
+    nullspace: NullSpace = None,
+    device: Device | None = None,
+    callback: Callable[[Any], object] | None = None,
+) -> SolveResult[Any]:
+    """Solve A x = b for any square A: the method and the preconditioner are chosen by what A is.
+
+    A small system is solved directly, by SciPy's SuperLU, if that is predicted to take less time than an iterative
+    method. If A is symmetric or Hermitian up to rounding, `pcg` solves; if it turns out not to be positive definite,
+    `minres` goes on. For any other A it is `bicgstab`, and `gmres` goes on if that fails. For a LinearOperator, of
+    which nothing is known, it is `gmres`.
+
+    Parameters
+    ----------
+    A : sparse matrix or array of SciPy or CuPy, dense array, or LinearOperator, shape (n, n)
+        Real or complex. Not changed.
+    b : array, shape (n,), (n, 1) or (n, k)
+        Where A is.
+    x0 : array of the shape of b, optional
+        Initial guess, zero by default. Not changed; a direct solver does not need it.
+    rtol, atol : float
+        Converged when ``||b - A x|| <= max(rtol ||b||, atol)``, tested on the true residual.
+    maxiter : int, optional
+        Iterations of all methods together; 10 n of each by default.
+    M : preconditioner, sparse matrix, dense array, LinearOperator, str or None
+        As for `pcg` and `bicgstab`. With anything but "auto" no system is solved directly.
+    B : array, shape (n,) or (n, k), optional
+    block_size : int
+        As for `pcg`, for Hermitian A.
+    nullspace : "constant" or array, shape (n,) or (n, k), optional
+        As for `pcg`: the null space of a singular Hermitian A.
+    device : {"cpu", "gpu"}, optional
+        Where to solve: "gpu" moves a SciPy matrix there, and the solution back. Where A is by default.
+    callback : function of one array, optional
+        Called as ``callback(xk)`` after every iteration, and by `gmres` after every cycle. With it no system is solved
+        directly.
+
+    Returns
+    -------
+    SolveResult
+        Unpacks as ``x, info``. `method` is "direct", "pcg", "minres", "bicgstab" or "gmres", the last one that was
+        used; `stages` has the preconditioners that "auto" took, and `M` the last one, for further solves.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If A is not a square matrix of finite numbers or such an operator, b, x0, B or `nullspace` do not fit it or are
+        not finite, or another argument has a wrong type or value (says which).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mcprecond import problems, solve
+    >>> A = problems.laplacian((300, 300))
+    >>> result = solve(A, np.ones(90_000))
+    >>> result.converged, result.method, result.iterations < 60
+    (True, 'pcg', True)
+    >>> solve(problems.laplacian((20, 20)), np.ones(400)).method
+    'direct'
+    """
+    callback = function(callback, "callback", " of one array")
+    system, origin = place(A, device)
+    is_matrix = isinstance(system, AdmittedMatrix)
+    backend = system.backend if is_matrix else origin
+    is_moved = backend.name != origin.name
+    vectors: list[Any] = [b, x0, B]
+    if is_moved:
+        vectors = [v if v is None or isinstance(v, str) else backend.xp.asarray(v) for v in vectors]
+    b, x0, near_null = vectors
+    told = callback if callback is None or not is_moved else lambda x: callback(backend.to_host(x))
+    given = {"B": near_null, "block_size": block_size, "nullspace": nullspace}
+    limits = {"rtol": rtol, "atol": atol, "maxiter": maxiter}
+    attempt = solve_matrix if is_matrix else solve_operator
+    result = attempt(system, b, x0, M, given, limits, told)
+    return replace(result, x=backend.to_host(result.x)) if is_moved else result
+
+
+def place(A: Any, device: Any) -> tuple[Any, Backend]:
+    """Return A on the device that is asked for, as an AdmittedMatrix in canonical form or as an operator, and where it
+    comes from.
+    """
+    system, origin = admit_system(A)
+    if hasattr(system, "indptr"):
+        return admit(system, device, finite=True)[0].canonical(), origin
+    if device not in (None, origin.name):
+        raise ValueError(f"device must be {origin.name!r} or None for an operator on the {origin.name}, got {device!r}")
+    return system, origin
+
+
+def solve_operator(
+    A: Any, b: Any, x0: Any, M: Any, given: dict[str, Any], limits: dict[str, Any], callback: Any
+) -> SolveResult[Any]:
+    """Solve for an operator, of which nothing is known."""
+    refuse_given(given, A.shape[0], "a sparse or dense A, got an operator")
+    return solve_by_gmres(A, b, x0, None if is_automatic(M) else M, limits, callback)
+
+
+def solve_matrix(
+    A: AdmittedMatrix, b: Any, x0: Any, M: Any, given: dict[str, Any], limits: dict[str, Any], callback: Any
+) -> SolveResult[Any]:
+    """Solve for a matrix in canonical form."""
+    may_be_definite = bool(A.extremes[0] > 0)
+    if may_be_definite:
+        A = examined(A, with_features=True)
+    symmetric = A.first_unsymmetric is None if may_be_definite else is_hermitian(A)
+    suits_cg = symmetric and not (isinstance(M, Preconditioner) and not M.symmetric)
+    if not suits_cg:
+        refuse_given(given, A.shape[0], "a symmetric or Hermitian A and M")
+    nodes_of(given["B"], given["block_size"], A.shape[0], M)
+    if is_automatic(M) and given["nullspace"] is None and callback is None:
+        x, found = solve_directly(A, b, x0, symmetric, may_be_definite, limits)
+        if found is not None:
+            return found
+        x0 = x0 if x is None else x
+    if not suits_cg:
+        result = run(BiCGStabSolver(A, M), b, x0, limits, callback)
+        if result.reason not in FAILURES or result.x.ndim > 1:
+            return result
+        return go_on(result, lambda x, left: solve_by_gmres(A, b, x, result.M or M, left, callback), limits)
+    if not may_be_definite and given["nullspace"] is None and is_automatic(M):
+        result = run(MINRESSolver(A), b, x0, limits, callback)
+        return replace(result, detail=result.detail or INDEFINITE)
+    result = run(PCG(cast(Any, A), M, **given), b, x0, limits, callback)
+    if result.reason is not Reason.INDEFINITE_A or given["nullspace"] is not None or result.x.ndim > 1:
+        return result
+    result = go_on(result, lambda x, left: run(MINRESSolver(A), b, x, left, callback), limits)
+    return replace(result, detail=result.detail or INDEFINITE)
+
+
+def is_automatic(M: Any) -> bool:
+    """Whether M is left to the package."""
+    return isinstance(M, str) and M == "auto"
+
+
+def refuse_given(given: dict[str, Any], n: int, needed: str) -> None:
+    """Raise ValueError if any of B, block_size and nullspace is given."""
+    names = list(nodes_of(given["B"], given["block_size"], n, "auto"))
+    names += ["nullspace"] if given["nullspace"] is not None else []
+    if names:
+        raise ValueError(f"{' and '.join(names)} may be given for {needed}; leave it out, or call the solver that fits")
+
+
+def run(solver: Solver, b: Any, x0: Any, limits: dict[str, Any], callback: Any) -> SolveResult[Any]:
+    """Solve once by a method."""
+    result = solver.solve(b, x0, **limits, callback=callback)
+    solver.release()
+    return result
+
+
+def solve_by_gmres(A: Any, b: Any, x0: Any, M: Any, limits: dict[str, Any], callback: Any) -> SolveResult[Any]:
+    """Solve by GMRES; `maxiter` limits iterations."""
+    solver = GMRESSolver(A, None if is_automatic(M) else M)
+    solver.counts_cycles, solver.on_cycle = False, callback
+    return run(solver, b, x0, limits, None)
+
+
+def go_on(
+    first: SolveResult[Any], solve: Callable[[Any, dict[str, Any]], SolveResult[Any]], limits: dict[str, Any]
+) -> SolveResult[Any]:
+    """Go on from a result, unless it has reached `maxiter`: ``solve(x0, limits)`` gets the iterations that are left."""
+    most = limits["maxiter"]
+    left = None if most is None else most - first.iterations
+    if left == 0:
+        return first
+    second = solve(None if first.reason is Reason.NOT_FINITE else first.x, limits | {"maxiter": left})
+    stages = [*first.stages, Stage(second.method, second.iterations)]
+    return merge([first, second], stages, M=first.M)
+
+
+def solve_directly(
+    A: AdmittedMatrix, b: Any, x0: Any, symmetric: bool, may_be_definite: bool, limits: dict[str, Any]
+) -> tuple[Any, SolveResult[Any] | None]:
+    """Solve by SciPy's SuperLU if that is predicted to be faster than an iteration. Return x and the result; None for
+    the result if the residual is not within the tolerance, and twice if there is no x.
+    """
+    started = time.perf_counter()
+    b, _, rtol, atol, _ = BiCGStabSolver(A).admit_arguments(b, x0, **limits)
+    refuse_not_finite(b, A.backend)
+    if b.ndim > 1 or not direct_is_faster(A, symmetric, digits_of(rtol)):
+        return None, None
+    xp, dtype = A.backend.xp, promote(A.dtype, b.dtype)
+    csr = A.csr if A.backend.name == "cpu" else A.csr.get()
+    # Pivots on the diagonal keep the fill low; where A proves to be indefinite, the residual tells.
+    on_diagonal = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
+    pivoting: dict[str, Any] = on_diagonal if symmetric and may_be_definite else {}
+    try:
+        factors = splu(csr.astype(dtype).tocsc(), permc_spec="MMD_AT_PLUS_A", **pivoting)
+    except RuntimeError:  # A is singular
+        return None, None
+    ready = time.perf_counter()
+    right = A.backend.to_host(b.astype(dtype))
+    x, norm = np.zeros(len(right), dtype), float(np.linalg.norm(right))
+    with np.errstate(all="ignore"):
+        for _ in range(2):  # once more for the residual of the first solution
+            x = x + factors.solve(right - csr @ x)
+        residual = float(np.linalg.norm(right - csr @ x))
+    if not np.isfinite(x).all():
+        return None, None
+    x = xp.asarray(x)
+    if not residual <= max(rtol * norm, atol):
+        return x, None
+    seconds = ready - started, time.perf_counter() - ready
+    history, stages = np.array([norm]), (Stage("splu", 0),)
+    found = SolveResult(x, Reason.CONVERGED, 0, history, residual, *seconds, stages=stages)
+    return x, replace(found, method="direct", norm_of_b=norm)
+
+
+def direct_is_faster(A: AdmittedMatrix, symmetric: bool, digits: float) -> bool:
+    """Whether a direct solver is predicted to be faster than an iteration that wins so many decimal digits."""
+    n, entries = A.shape[0], A.indices.size
+    if entries > MOST_ENTRIES:
+        return False
+    csr = A.csr if A.backend.name == "cpu" else A.csr.get()
+    seconds = seconds_of_direct(n, entries, width_of(csr, places_ahead(csr)))
+    if seconds > LONGEST:
+        return False
+    predicted = predict_stages(A)
+    if symmetric:
+        return seconds < START[A.backend.name] + seconds_of_cg(predicted, n, entries, digits)
+    features = features_of(A, BiCGStabSolver.products)
+    candidates = predict_general(predicted, features, "none")
+    candidates.pop("spilu", None)
+    return seconds < START[A.backend.name] + fastest(candidates, features, digits)[1]
