@@ -21,6 +21,7 @@ from mcprecond.matrix import diagonal_of
 from mcprecond.multigrid.acceleration import accelerate
 from mcprecond.multigrid.galerkin import Product
 from mcprecond.multigrid.interpolation import Interpolation
+from mcprecond.multigrid.small_levels import SmallLevels, first_small
 from mcprecond.multigrid.smoothers import Smoother
 from mcprecond.multigrid.strength import Connections
 from mcprecond.multigrid.tentative import Tentative
@@ -128,6 +129,8 @@ class Space:
         )
         self.b, self.x, self.r = new(), new(), new()
         self.run = backend.kernels(KERNELS, VALUE=level.dtype)
+        #: What does the cycle from this level on, where that is one kernel.
+        self.small: SmallLevels | None = None
         # For a second correction.
         self.b_again: Any = None if cycle == "V" else new()
         self.x_again: Any = None if cycle == "V" else new()
@@ -283,10 +286,15 @@ class Multigrid(Preconditioner):
 
     def new_state(self, columns: int = 1) -> list[Space]:
         """See `Operator`: a space for each level."""
-        return [
-            Space(level, self.backend, self.cycle if twice else "V", columns)
-            for level, twice in zip(self.levels, self._twice, strict=True)
+        levels, coarse, backend = self.levels, self._coarse, self.backend
+        state = [
+            Space(level, backend, self.cycle if twice else "V", columns)
+            for level, twice in zip(levels, self._twice, strict=True)
         ]
+        first = first_small(levels, coarse, self._twice, min(self.presweeps, self.postsweeps), backend)
+        if columns == 1 and first is not None:
+            state[first].small = SmallLevels(levels[first:], state[first:], coarse, backend)
+        return state
 
     def enqueue(self, state: list[Space], r: Any, z: Any) -> None:
         """See `Operator`: one cycle for all columns."""
@@ -318,6 +326,9 @@ class Multigrid(Preconditioner):
     def _cycle(self, state: list[Space], number: int, b: Any, x: Any) -> None:
         """x = inv(M) b for the hierarchy from this level on."""
         level, own = self.levels[number], state[number]
+        if own.small is not None:
+            own.small.enqueue(self.presweeps, self.postsweeps, b, x)
+            return
         if number == len(self.levels) - 1:
             self._solve_coarsest(level, own, b, x)
             return

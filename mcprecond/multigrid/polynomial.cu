@@ -16,16 +16,6 @@ extern "C" __global__ void step(long long n, Matrix<STORED> A, const VALUE* dinv
     });
 }
 
-// x after the first step from zero, computed where it is read.
-struct FirstStep {
-    const VALUE *dinv, *b;
-    double beta;
-
-    __device__ __forceinline__ VALUE operator[](long long i) const {
-        return next_move(0, VALUE(), beta, dinv[i], b[i]);
-    }
-};
-
 extern "C" __global__ void first_steps(long long n, Matrix<STORED> A, const VALUE* dinv, const VALUE* b, VALUE*,
                                        double first_beta, double alpha, double beta, VALUE* d, VALUE* y) {
     FirstStep x{dinv, b, first_beta};

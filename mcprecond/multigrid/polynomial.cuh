@@ -22,3 +22,13 @@ struct Step {
         y[e] = from_zero ? move : x[e] + move;
     }
 };
+
+// x after the first step from zero, computed where it is read.
+struct FirstStep {
+    const VALUE *dinv, *b;
+    double beta;
+
+    __device__ __forceinline__ VALUE operator[](long long i) const {
+        return next_move(0, VALUE(), beta, dinv[i], b[i]);
+    }
+};
