@@ -1,14 +1,14 @@
 """The small levels of a V cycle on a GPU: one kernel goes from the first of them down to the coarsest one and back.
 
-On a level of some thousand rows a kernel takes a few microseconds, most of them to begin and to end. Here a barrier of
-the blocks that work on the level takes the place of the end of a kernel. Fewer blocks work on a coarser level, and the
-others wait for these. Sums have the same order as in the kernels of one step, so that results have the same bits.
+A barrier of the blocks that work on a level takes the place of the end of a kernel, which takes about as long; but the
+host captures one launch in place of some dozens. Fewer blocks work on a coarser level, and the others wait for these.
+Sums have the same order as in the kernels of one step, so that results have the same bits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,12 +18,9 @@ from mcprecond.linalg.csr import Csr
 from mcprecond.linalg.dense import Dense
 from mcprecond.multigrid.polynomial import Polynomial
 
-if TYPE_CHECKING:
-    from mcprecond.multigrid.hierarchy import Level, Space
-
 KERNELS = KernelSet(__file__, "OFFSET VALUE STORED COARSE")
 
-#: Larger levels keep the device busy with a kernel for each step, and barriers of more blocks take longer.
+#: On larger levels a kernel for each step is faster.
 MOST_ROWS, MOST_BLOCKS = 60_000, 512
 MOST_LEVELS = 16  # a kernel's arguments have 4 KiB at most
 CUDA_CONSTANTS = {"MOST_LEVELS": MOST_LEVELS, "PER_LANE": 8}  # PER_LANE: entries that a thread loads at once
@@ -37,22 +34,19 @@ class SmallLevels:
     Parameters
     ----------
     levels : sequence of Level
-        Those from `first_small` on.
+        Those of hierarchy.py from `first_small` on.
     spaces : sequence of Space
         Theirs.
     coarse : Dense or None
         The inverse on the last one, if there is one.
     """
 
-    def __init__(
-        self, levels: Sequence[Level], spaces: Sequence[Space], coarse: Dense | None, backend: Backend
-    ) -> None:
+    def __init__(self, levels: Sequence[Any], spaces: Sequence[Any], coarse: Dense | None, backend: Backend) -> None:
         smoothers = [level.smoother for level in levels if isinstance(level.smoother, Polynomial)]
         count, first, fields, blocks = len(smoothers), smoothers[0].A, list[Any](), MOST_BLOCKS
         counters = backend.zeros(count, np.uint32)
         self._kept = [counters]  # a record keeps no array alive
         for number, (level, own, smoother) in enumerate(zip(levels, spaces, smoothers, strict=False)):
-            assert own.smoothing is not None
             _, d, other = own.smoothing
             coefficients = backend.xp.asarray(smoother.coefficients)
             self._kept.append(coefficients)
@@ -73,7 +67,7 @@ class SmallLevels:
 
 
 def first_small(
-    levels: Sequence[Level], coarse: Dense | None, twice: Sequence[bool], sweeps: int, backend: Backend
+    levels: Sequence[Any], coarse: Dense | None, twice: Sequence[bool], sweeps: int, backend: Backend
 ) -> int | None:
     """Return the number of the level from which on one kernel does all of a V cycle; None where there is none.
 
@@ -98,7 +92,7 @@ def first_small(
     return first if first < end else None
 
 
-def fits(level: Level, last: Level) -> bool:
+def fits(level: Any, last: Any) -> bool:
     """Whether the kernel can work on a level, in the types of the last one."""
     smoother, of_last = level.smoother, last.smoother
     if not isinstance(smoother, Polynomial) or not isinstance(of_last, Polynomial) or smoother.degree < 2:
