@@ -45,7 +45,6 @@ template <typename Piece>
 inline void store_volatile(Piece* p, Piece piece) { *p = piece; }
 template <typename Piece>
 inline void store_release(Piece* p, Piece piece) { *p = piece; }
-inline uint32 add_release(uint32* p, uint32 piece) { return atomicAdd(p, piece); }
 template <typename Piece>
 inline Piece load_acquire(const Piece* p) {
     give_way();

@@ -149,18 +149,8 @@ __device__ __forceinline__ void store_release(ulonglong2* p, ulonglong2 piece) {
                  : "memory");
 }
 
-// Add as store_release stores; returns the number before.
-__device__ __forceinline__ uint32 add_release(uint32* p, uint32 piece) {
-    uint32 before;
-    asm volatile("atom.add.release.gpu.global.u32 %0, [%1], %2;"
-                 : "=r"(before)
-                 : "l"(__cvta_generic_to_global(p)), "r"(piece)
-                 : "memory");
-    return before;
-}
-
 // Load before everything that this thread and, behind a barrier of its warp, other threads of the warp read afterwards:
-// they see what was written before a store_release of the value that this finds, or an add_release to it.
+// they see what was written before a store_release of the value that this finds.
 __device__ __forceinline__ uint32 load_acquire(const uint32* p) {
     uint32 piece;
     asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(piece) : "l"(__cvta_generic_to_global(p)) : "memory");

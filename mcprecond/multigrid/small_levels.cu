@@ -44,7 +44,8 @@ struct LevelBarrier {
         if (!arrivals) return;
         __syncthreads();
         if (threadIdx.x > 0) return;
-        before = ptx::add_release(arrivals, blockIdx.x == 0 ? FLIP - (blocks - 1) : 1u);
+        __threadfence();
+        before = atomicAdd(arrivals, blockIdx.x == 0 ? FLIP - (blocks - 1) : 1u);
     }
     __device__ __forceinline__ void wait() const {
         if (!arrivals) return;

@@ -32,6 +32,7 @@ ROOMS = [
     "preconditioners",
     "solvers",
     "multigrid",
+    "systems",
     "interop",
     "problems",
     "studies",

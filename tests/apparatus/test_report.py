@@ -60,8 +60,9 @@ def test_no_figure_of_a_measurement_is_typed(pages):
 
 def test_code_of_readme_prints_what_it_says_but_for_times(capsys):
     text = PAGES[README].read_text()
-    (code,) = re.findall(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    (said,) = re.findall(r"^```text\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    code, said = (
+        "".join(re.findall(rf"^```{kind}\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)) for kind in ("python", "text")
+    )
     exec(code, {})
     printed = capsys.readouterr().out
     timeless = [re.sub(r"[\d.]+ s\b", "", output) for output in (said, printed)]

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcprecond import PCG, MulticolorSGS, SmoothedAggregation, pcg, problems
-from mcprecond.solvers import Reason, automatic
+from mcprecond.solvers import Reason, automatic, named
 from mcprecond.solvers import solver as solver_module
 from mcprecond.tuning.cost_model import MEASURED
 from mcprecond.tuning.stages import OF_JACOBI, Prediction, Progress, expected_rate, next_stage, predictions
@@ -169,8 +169,8 @@ def refuse(A):
 
 
 def test_what_cannot_be_built_is_left_out(backend, to_device, monkeypatch, eager):
-    monkeypatch.setitem(automatic.BUILDERS, "multigrid", refuse)
-    monkeypatch.setitem(automatic.BUILDERS, "sgs", refuse)
+    monkeypatch.setitem(named.BUILDERS, "multigrid", refuse)
+    monkeypatch.setitem(named.BUILDERS, "sgs", refuse)
     A = grid5(30)
     result = pcg(to_device(A), to_device(right_hand_side(A)), M="auto", rtol=1e-8)
     assert result.converged and [stage.name for stage in result.stages] == ["none"]
@@ -180,8 +180,8 @@ def test_a_preconditioner_that_fails_is_left(backend, to_device, monkeypatch, ea
     """As a hierarchy may that is not positive definite."""
     A = grid5(30)
     negative = to_device(sp.csr_matrix(-sp.eye_array(900)))
-    monkeypatch.setitem(automatic.BUILDERS, "multigrid", lambda matrix: negative)
-    monkeypatch.setitem(automatic.BUILDERS, "sgs", refuse)
+    monkeypatch.setitem(named.BUILDERS, "multigrid", lambda matrix: negative)
+    monkeypatch.setitem(named.BUILDERS, "sgs", refuse)
     result = pcg(to_device(A), to_device(right_hand_side(A)), M="auto", rtol=1e-8)
     assert result.converged and [stage.name for stage in result.stages] == ["none", "multigrid", "none"]
 
