@@ -161,10 +161,9 @@ def solve_matrix(
         refuse_given(given, A.shape[0], "a symmetric or Hermitian A and M")
     nodes_of(given["B"], given["block_size"], A.shape[0], M)
     if is_automatic(M) and given["nullspace"] is None and callback is None:
-        x, found = solve_directly(A, b, x0, symmetric, may_be_definite, limits)
+        found = solve_directly(A, b, x0, symmetric, may_be_definite, limits)
         if found is not None:
             return found
-        x0 = x0 if x is None else x
     if not suits_cg:
         result = run(BiCGStabSolver(A, M), b, x0, limits, callback)
         if result.reason not in FAILURES or result.x.ndim > 1:
@@ -222,24 +221,24 @@ def go_on(
 
 def solve_directly(
     A: AdmittedMatrix, b: Any, x0: Any, symmetric: bool, may_be_definite: bool, limits: dict[str, Any]
-) -> tuple[Any, SolveResult[Any] | None]:
-    """Solve by SciPy's SuperLU if that is predicted to be faster than an iteration. Return x and the result; None for
-    the result if the residual is not within the tolerance, and twice if there is no x.
+) -> SolveResult[Any] | None:
+    """Solve by SciPy's SuperLU if that is predicted to be faster than an iteration. Return None if it is not, or if the
+    residual is not within the tolerance, as where A is singular.
     """
     started = time.perf_counter()
     b, _, rtol, atol, _ = BiCGStabSolver(A).admit_arguments(b, x0, **limits)
     refuse_not_finite(b, A.backend)
     if b.ndim > 1 or not direct_is_faster(A, symmetric, digits_of(rtol)):
-        return None, None
-    xp, dtype = A.backend.xp, promote(A.dtype, b.dtype)
+        return None
+    dtype = promote(A.dtype, b.dtype)
     csr = A.csr if A.backend.name == "cpu" else A.csr.get()
     # Pivots on the diagonal keep the fill low; where A proves to be indefinite, the residual tells.
     on_diagonal = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
     pivoting: dict[str, Any] = on_diagonal if symmetric and may_be_definite else {}
     try:
         factors = splu(csr.astype(dtype).tocsc(), permc_spec="MMD_AT_PLUS_A", **pivoting)
-    except RuntimeError:  # A is singular
-        return None, None
+    except RuntimeError:  # A is exactly singular
+        return None
     ready = time.perf_counter()
     right = A.backend.to_host(b.astype(dtype))
     x, norm = np.zeros(len(right), dtype), float(np.linalg.norm(right))
@@ -247,15 +246,12 @@ def solve_directly(
         for _ in range(2):  # once more for the residual of the first solution
             x = x + factors.solve(right - csr @ x)
         residual = float(np.linalg.norm(right - csr @ x))
-    if not np.isfinite(x).all():
-        return None, None
-    x = xp.asarray(x)
-    if not residual <= max(rtol * norm, atol):
-        return x, None
+    if not residual <= max(rtol * norm, atol):  # or NaN
+        return None
     seconds = ready - started, time.perf_counter() - ready
     history, stages = np.array([norm]), (Stage("splu", 0),)
-    found = SolveResult(x, Reason.CONVERGED, 0, history, residual, *seconds, stages=stages)
-    return x, replace(found, method="direct", norm_of_b=norm)
+    found = SolveResult(A.backend.xp.asarray(x), Reason.CONVERGED, 0, history, residual, *seconds, stages=stages)
+    return replace(found, method="direct", norm_of_b=norm)
 
 
 def direct_is_faster(A: AdmittedMatrix, symmetric: bool, digits: float) -> bool:
