@@ -18,6 +18,7 @@ from mcprecond.backends import Backend
 from mcprecond.backends.arguments import function
 from mcprecond.backends.inputs import promote, refuse_not_finite
 from mcprecond.linalg.hermitian import is_hermitian
+from mcprecond.linalg.powers import exponent_of, power_times, times_power
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.built import examined
 from mcprecond.preconditioners import Preconditioner
@@ -164,12 +165,14 @@ def solve_matrix(
         found = solve_directly(A, b, x0, symmetric, may_be_definite, limits)
         if found is not None:
             return found
-    if not suits_cg:
+    has_columns = np.ndim(b) == 2 and np.shape(b)[1] > 1
+    needs_minres = not may_be_definite and given["nullspace"] is None and is_automatic(M)
+    if not suits_cg or (needs_minres and has_columns):  # MINRES solves for one column
         result = run(BiCGStabSolver(A, M), b, x0, limits, callback)
         if result.reason not in FAILURES or result.x.ndim > 1:
             return result
         return go_on(result, lambda x, left: solve_by_gmres(A, b, x, result.M or M, left, callback), limits)
-    if not may_be_definite and given["nullspace"] is None and is_automatic(M):
+    if needs_minres:
         result = run(MINRESSolver(A), b, x0, limits, callback)
         return replace(result, detail=result.detail or INDEFINITE)
     result = run(PCG(cast(Any, A), M, **given), b, x0, limits, callback)
@@ -230,24 +233,27 @@ def solve_directly(
     refuse_not_finite(b, A.backend)
     if b.ndim > 1 or not direct_is_faster(A, symmetric, digits_of(rtol)):
         return None
-    dtype = promote(A.dtype, b.dtype)
-    csr = A.csr if A.backend.name == "cpu" else A.csr.get()
+    wide = np.dtype(np.complex128 if "c" in (A.dtype.kind, b.dtype.kind) else np.float64)
+    csr = (A.csr if A.backend.name == "cpu" else A.csr.get()).astype(wide)
     # Pivots on the diagonal keep the fill low; where A proves to be indefinite, the residual tells.
     on_diagonal = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
     pivoting: dict[str, Any] = on_diagonal if symmetric and may_be_definite else {}
     try:
-        factors = splu(csr.astype(dtype).tocsc(), permc_spec="MMD_AT_PLUS_A", **pivoting)
+        factors = splu(csr.tocsc(), permc_spec="MMD_AT_PLUS_A", **pivoting)
     except RuntimeError:  # A is exactly singular
         return None
     ready = time.perf_counter()
-    right = A.backend.to_host(b.astype(dtype))
-    x, norm = np.zeros(len(right), dtype), float(np.linalg.norm(right))
+    exponent = exponent_of(b, A.backend.xp)
+    right = times_power(A.backend.to_host(b).astype(wide), -exponent, np)  # so that squares are in range
+    norm = float(np.linalg.norm(right))
     with np.errstate(all="ignore"):
-        for _ in range(2):  # once more for the residual of the first solution
-            x = x + factors.solve(right - csr @ x)
-        residual = float(np.linalg.norm(right - csr @ x))
-    if not residual <= max(rtol * norm, atol):  # or NaN
+        x = factors.solve(right)
+        x += factors.solve(right - csr @ x)
+        x = times_power(x, exponent, np).astype(promote(A.dtype, b.dtype))
+        residual = float(np.linalg.norm(right - csr @ times_power(x.astype(wide), -exponent, np)))
+    if not residual <= max(rtol * norm, power_times(atol, -exponent)):  # or NaN
         return None
+    norm, residual = power_times(norm, exponent), power_times(residual, exponent)
     seconds = ready - started, time.perf_counter() - ready
     history, stages = np.array([norm]), (Stage("splu", 0),)
     found = SolveResult(A.backend.xp.asarray(x), Reason.CONVERGED, 0, history, residual, *seconds, stages=stages)

@@ -49,7 +49,11 @@ def factorize_incompletely(matrix: AdmittedMatrix) -> Any:
         factors = spilu(matrix.csr.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.1)
     except RuntimeError as error:
         raise ValueError(f"M='spilu' fails: {error}; take M='multigrid' or M='ilu0'") from None
-    return LinearOperator(matrix.shape, factors.solve, lambda b: factors.solve(b, "H"), dtype=matrix.dtype)
+
+    def solve(b: Any, which: str = "N") -> Any:
+        return factors.solve(b.astype(matrix.dtype, copy=False), which)
+
+    return LinearOperator(matrix.shape, solve, lambda b: solve(b, "H"), dtype=matrix.dtype)
 
 
 #: The constructors by name. Multigrid, which stands above this package, adds its own.

@@ -79,6 +79,12 @@ def test_jacobi_names_the_row_without_an_inverse(to_device, backend):
     np.testing.assert_array_equal(backend.to_host(jacobi @ to_device(np.ones(2))), [0.5, -0.25])
 
 
+def test_spilu_serves_a_system_in_a_wider_dtype():
+    A = sp.csr_matrix(sp.diags_array([-1.0, 3.0, -0.5], offsets=[-1, 0, 1], shape=(50, 50))).astype(np.float32)
+    result = gmres(A, np.ones(50), M="spilu", rtol=1e-10)
+    assert result.converged and result.x.dtype == np.float64 and result.iterations < 10
+
+
 @pytest.mark.parametrize(("solve", "method"), [(pcg, "CG"), (minres, "MINRES")])
 def test_methods_for_symmetric_matrices_refuse_multigrid_before_it_is_built(solve, method, to_device, monkeypatch):
     monkeypatch.setitem(BUILDERS, "multigrid", lambda matrix: pytest.fail("multigrid is built"))
