@@ -177,8 +177,8 @@ def left_of(iteration: Iteration, rate: float) -> tuple[float, float]:
     to fall. `rate` is how many digits it falls in an iteration.
     """
     residuals, limit = iteration.residuals, iteration.limit
-    least = float(np.finfo(iteration.dtype).eps) * residuals[0]
-    digits = math.log10(residuals[-1] / max(limit, least)) if residuals[-1] > max(limit, least) else 0.0
+    least = max(limit, float(np.finfo(iteration.dtype).eps) * residuals[0])
+    digits = math.log10(residuals[-1] / least) if residuals[-1] > least > 0 else 0.0
     return digits / rate if rate else math.inf, digits
 
 

@@ -90,7 +90,10 @@ def expected_rate(residuals: Sequence[float], most_slower: float = MOST_SLOWER) 
 
 
 def _digits(first: float, last: float) -> float:
-    return math.log10(first / last) if last > 0 else math.inf
+    """By how many decimal digits a residual falls; a residual of zero may grow again by rounding."""
+    if last <= 0:
+        return math.inf
+    return math.log10(first) - math.log10(last) if first > 0 else -math.inf
 
 
 def _left_after(progress: Progress, digits: float) -> float:

@@ -77,6 +77,7 @@ def test_what_was_left_is_returned_to_if_it_was_faster():
 def test_the_later_half_tells_the_rate(rate, count):
     assert expected_rate([10.0 ** (-rate * k) for k in range(count)]) == pytest.approx(rate, rel=1e-6)
     assert expected_rate([1.0] * count) == expected_rate([2.0**k for k in range(count)]) == 0
+    assert expected_rate([1.0, 0.0, 1e-3]) == 0  # with rtol=0 a solve goes on from zero
 
 
 @given(power=st.floats(0.5, 4), count=st.integers(32, 500))

@@ -13,6 +13,7 @@ SHARES = {
     "scale": 3,
     "precision": 2,
     "pcg": 4,
+    "solve": 2,
     "threads": 2,
     "update": 2,
     "multigrid": 2,
