@@ -1,7 +1,8 @@
-"""``solve(A, b)``: the method and the preconditioner by what A is.
+"""``solve(A, b)``, which chooses the method and the preconditioner.
 
-Small systems go to SciPy's direct solver, if it is predicted to be faster. CG solves if A is Hermitian, and MINRES goes
-on if A proves to be indefinite. BiCGSTAB solves for any other A, and GMRES goes on if that fails.
+Small systems are solved by SciPy's direct solver, if it is predicted to be faster. Otherwise, if A is Hermitian, CG
+solves, and MINRES continues if A turns out to be indefinite. For any other A, BiCGSTAB solves, and GMRES continues if
+BiCGSTAB fails.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def solve(
     device: Device | None = None,
     callback: Callable[[Any], object] | None = None,
 ) -> SolveResult[Any]:
-    """Solve A x = b for any square A: the method and the preconditioner are chosen by what A is.
+    """Solve A x = b for any square A, by a method and a preconditioner that fit it.
 
     A small system is solved directly, by SciPy's SuperLU, if that is predicted to take less time than an iterative
     method. If A is symmetric or Hermitian up to rounding, `pcg` solves; if it turns out not to be positive definite,
@@ -77,17 +78,19 @@ def solve(
     maxiter : int, optional
         Iterations of all methods together; 10 n of each by default.
     M : preconditioner, sparse matrix, dense array, LinearOperator, str or None
-        As for `pcg` and `bicgstab`. With anything but "auto" no system is solved directly.
+        The preconditioner or its name, as for `pcg` and `bicgstab`. The direct solver is used only with "auto".
     B : array, shape (n,) or (n, k), optional
+        Near-null-space candidates, as for `pcg`. A has to be Hermitian.
     block_size : int
-        As for `pcg`, for Hermitian A.
+        Unknowns of a node, as for `pcg`. A has to be Hermitian if it is not 1.
     nullspace : "constant" or array, shape (n,) or (n, k), optional
-        As for `pcg`: the null space of a singular Hermitian A.
+        The null space of a singular Hermitian A, as for `pcg`.
     device : {"cpu", "gpu"}, optional
-        Where to solve: "gpu" moves a SciPy matrix there, and the solution back. Where A is by default.
+        The device that solves, by default that of A. With "gpu" a SciPy matrix is copied to the GPU, and x is copied
+        back.
     callback : function of one array, optional
-        Called as ``callback(xk)`` after every iteration, and by `gmres` after every cycle. With it no system is solved
-        directly.
+        Called as ``callback(xk)`` after every iteration, and by `gmres` after every cycle. The direct solver is not
+        used if there is a callback.
 
     Returns
     -------
@@ -122,7 +125,9 @@ def solve(
         vectors = [v if v is None or isinstance(v, str) else backend.xp.asarray(v) for v in vectors]
     b, x0, near_null = vectors
     told = callback if callback is None or not is_moved else lambda x: callback(backend.to_host(x))
-    given = {"B": near_null, "block_size": block_size, "nullspace": nullspace}
+    given = nodes_of(near_null, block_size, system.shape[0], M)
+    if nullspace is not None:
+        given["nullspace"] = nullspace
     limits = {"rtol": rtol, "atol": atol, "maxiter": maxiter}
     attempt = solve_matrix if is_matrix else solve_operator
     result = attempt(system, b, x0, M, given, limits, told)
@@ -145,7 +150,7 @@ def solve_operator(
     A: Any, b: Any, x0: Any, M: Any, given: dict[str, Any], limits: dict[str, Any], callback: Any
 ) -> SolveResult[Any]:
     """Solve for an operator, of which nothing is known."""
-    refuse_given(given, A.shape[0], "a sparse or dense A, got an operator")
+    refuse_given(given, "a sparse or dense A, got an operator")
     return solve_by_gmres(A, b, x0, None if is_automatic(M) else M, limits, callback)
 
 
@@ -159,24 +164,24 @@ def solve_matrix(
     symmetric = A.first_unsymmetric is None if may_be_definite else is_hermitian(A)
     suits_cg = symmetric and not (isinstance(M, Preconditioner) and not M.symmetric)
     if not suits_cg:
-        refuse_given(given, A.shape[0], "a symmetric or Hermitian A and M")
-    nodes_of(given["B"], given["block_size"], A.shape[0], M)
-    if is_automatic(M) and given["nullspace"] is None and callback is None:
+        refuse_given(given, "a symmetric or Hermitian A and M")
+    has_nullspace, has_columns = "nullspace" in given, np.ndim(b) == 2 and np.shape(b)[1] > 1
+    is_small = A.indices.size <= MOST_ENTRIES and not has_columns
+    if is_small and is_automatic(M) and not has_nullspace and callback is None:
         found = solve_directly(A, b, x0, symmetric, may_be_definite, limits)
         if found is not None:
             return found
-    has_columns = np.ndim(b) == 2 and np.shape(b)[1] > 1
-    needs_minres = not may_be_definite and given["nullspace"] is None and is_automatic(M)
+    needs_minres = not may_be_definite and not has_nullspace and is_automatic(M)
     if not suits_cg or (needs_minres and has_columns):  # MINRES solves for one column
         result = run(BiCGStabSolver(A, M), b, x0, limits, callback)
-        if result.reason not in FAILURES or result.x.ndim > 1:
+        if result.reason not in FAILURES or has_columns:
             return result
         return go_on(result, lambda x, left: solve_by_gmres(A, b, x, result.M or M, left, callback), limits)
     if needs_minres:
         result = run(MINRESSolver(A), b, x0, limits, callback)
         return replace(result, detail=result.detail or INDEFINITE)
     result = run(PCG(cast(Any, A), M, **given), b, x0, limits, callback)
-    if result.reason is not Reason.INDEFINITE_A or given["nullspace"] is not None or result.x.ndim > 1:
+    if result.reason is not Reason.INDEFINITE_A or has_nullspace or has_columns:
         return result
     result = go_on(result, lambda x, left: run(MINRESSolver(A), b, x, left, callback), limits)
     return replace(result, detail=result.detail or INDEFINITE)
@@ -187,16 +192,14 @@ def is_automatic(M: Any) -> bool:
     return isinstance(M, str) and M == "auto"
 
 
-def refuse_given(given: dict[str, Any], n: int, needed: str) -> None:
+def refuse_given(given: dict[str, Any], needed: str) -> None:
     """Raise ValueError if any of B, block_size and nullspace is given."""
-    names = list(nodes_of(given["B"], given["block_size"], n, "auto"))
-    names += ["nullspace"] if given["nullspace"] is not None else []
-    if names:
-        raise ValueError(f"{' and '.join(names)} may be given for {needed}; leave it out, or call the solver that fits")
+    if given:
+        raise ValueError(f"{' and '.join(given)} needs {needed}; leave it out")
 
 
 def run(solver: Solver, b: Any, x0: Any, limits: dict[str, Any], callback: Any) -> SolveResult[Any]:
-    """Solve once by a method."""
+    """Solve, and give back the memory of the solver."""
     result = solver.solve(b, x0, **limits, callback=callback)
     solver.release()
     return result
@@ -212,7 +215,9 @@ def solve_by_gmres(A: Any, b: Any, x0: Any, M: Any, limits: dict[str, Any], call
 def go_on(
     first: SolveResult[Any], solve: Callable[[Any, dict[str, Any]], SolveResult[Any]], limits: dict[str, Any]
 ) -> SolveResult[Any]:
-    """Go on from a result, unless it has reached `maxiter`: ``solve(x0, limits)`` gets the iterations that are left."""
+    """Continue from a result by ``solve(x0, limits)``, where `maxiter` is what the first solve has left of it. Return
+    the first result if nothing is left.
+    """
     most = limits["maxiter"]
     left = None if most is None else most - first.iterations
     if left == 0:
@@ -231,11 +236,12 @@ def solve_directly(
     started = time.perf_counter()
     b, _, rtol, atol, _ = BiCGStabSolver(A).admit_arguments(b, x0, **limits)
     refuse_not_finite(b, A.backend)
-    if b.ndim > 1 or not direct_is_faster(A, symmetric, digits_of(rtol)):
+    csr = A.csr if A.backend.name == "cpu" else A.csr.get()
+    if not direct_is_faster(A, csr, symmetric, digits_of(rtol)):
         return None
     wide = np.dtype(np.complex128 if "c" in (A.dtype.kind, b.dtype.kind) else np.float64)
-    csr = (A.csr if A.backend.name == "cpu" else A.csr.get()).astype(wide)
-    # Pivots on the diagonal keep the fill low; where A proves to be indefinite, the residual tells.
+    csr = csr.astype(wide)
+    # Pivots on the diagonal give less fill-in. They are stable if A is definite, and otherwise the residual is tested.
     on_diagonal = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
     pivoting: dict[str, Any] = on_diagonal if symmetric and may_be_definite else {}
     try:
@@ -260,12 +266,11 @@ def solve_directly(
     return replace(found, method="direct", norm_of_b=norm)
 
 
-def direct_is_faster(A: AdmittedMatrix, symmetric: bool, digits: float) -> bool:
-    """Whether a direct solver is predicted to be faster than an iteration that wins so many decimal digits."""
+def direct_is_faster(A: AdmittedMatrix, csr: Any, symmetric: bool, digits: float) -> bool:
+    """Whether a direct solver is predicted to be faster than an iterative method that reduces the residual by so many
+    decimal digits. `csr` is A on the host.
+    """
     n, entries = A.shape[0], A.indices.size
-    if entries > MOST_ENTRIES:
-        return False
-    csr = A.csr if A.backend.name == "cpu" else A.csr.get()
     seconds = seconds_of_direct(n, entries, width_of(csr, places_ahead(csr)))
     if seconds > LONGEST:
         return False

@@ -200,5 +200,5 @@ def test_bad_arguments_are_refused_by_name(options, error, message):
 def test_what_needs_a_hermitian_matrix_is_refused_for_others():
     A, b = advection(6, 1e-2, "vortex"), np.ones(36)
     for given_ in ({"nullspace": "constant"}, {"block_size": 2}, {"B": b}):
-        with pytest.raises(ValueError, match=f"{next(iter(given_))} may be given for a symmetric or Hermitian A"):
+        with pytest.raises(ValueError, match=f"{next(iter(given_))} needs a symmetric or Hermitian A"):
             solve(A, b, **given_)

@@ -12,8 +12,8 @@ AT_ONCE, MOST = 2**13, 2**11
 
 
 class Zeros(threading.local):
-    """The last fill and how many of its words are taken, by device and stream, on which the fill and the counting are
-    in order.
+    """For each device and stream, the array that was filled last, and how many of its words have been handed out.
+    Kernels of the same stream run after the fill.
     """
 
     def __init__(self) -> None:

@@ -1,6 +1,6 @@
-"""What multigrid has to know of the values of A before it makes levels, by one reading of them.
+"""One pass over the values of A, before multigrid makes levels.
 
-Whether A is Hermitian, which of the two multigrids fits, and whether the units of unknowns differ.
+It finds whether A is Hermitian, which of the two multigrids fits, and whether unknowns have different units.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Features(NamedTuple):
     stiff : float
         The share of points whose positive entries are more than a quarter of the diagonal entry together.
     of_ones, of_roots : float
-        The shares of rows in which A x is about zero, for the vector of ones and for ``1 / sqrt(a_ii)``. The two are
-        equal where the diagonal is even.
+        The shares of rows in which A x is about zero, where x is the vector of ones, and where it is
+        ``1 / sqrt(a_ii)``. If the diagonal is even, both are for the vector of ones.
     """
 
     one_sided: float
@@ -57,12 +57,12 @@ class Features(NamedTuple):
 
 
 class Findings(NamedTuple):
-    """What is found by comparing each entry with the conjugate of that across, which is zero where it is not stored.
+    """The results of the pass. Each a_ij is compared with the conjugate of a_ji, which is zero if it is not stored.
 
     Attributes
     ----------
     first_unsymmetric : int or None
-        The place of the first entry that differs by more than rounding.
+        The index of the first stored entry that differs by more than rounding.
     is_hermitian : bool
         Whether all are exactly equal.
     features : Features or None
@@ -75,7 +75,7 @@ class Findings(NamedTuple):
 
 
 def examine(A: AdmittedMatrix, *, with_features: bool) -> Findings:
-    """Read a canonical matrix with a positive diagonal."""
+    """Examine a canonical matrix with a positive diagonal."""
     backend, n, entries = A.backend, A.shape[0], A.indices.size
     report, nothing = backend.zeros(REPORTED, np.int64), backend.xp.empty(0)
     scales = nothing, nothing
@@ -104,11 +104,10 @@ def entry(i, j, indptr, indices, values):
 
 @compile_inlined
 def compare_row(i, indptr, indices, values, diagonal, tolerance, entries, is_symmetric):
-    """How many entries there are from the first one of a row on that differs from that across by more than a tolerance,
-    0 if none does, and whether any differs.
+    """Compare the entries of row i with their counterparts in column i. If entry k is the first that differs by more
+    than a tolerance, return ``entries - k``, otherwise 0. Also return whether any entry differs at all.
 
-    Where the pattern is symmetric, the entries on one side of the diagonal are compared with those across, and not once
-    more from the other side.
+    If the pattern is symmetric, only entries on the diagonal and to the right of it are compared.
     """
     any_rounded = False
     for k in range(indptr[i], indptr[i + 1]):
@@ -159,8 +158,8 @@ def examine_rows(
     n, indptr, indices, values, diagonal, sizes, roots, tolerance, entries, is_symmetric, with_features, share, theta,
     report,
 ):  # fmt: skip
-    """Find the first entry that is not the conjugate of that across, up to a tolerance, and report how many entries
-    there are from it on; report a 1 if any entry is not exactly the conjugate; and count the features of all rows.
+    """Compare all rows as `compare_row` does. Report the largest number that it returns, which belongs to the first
+    entry that differs, and a 1 if any entry differs at all. Count the features of all rows.
     """
     of_matrix = indptr, indices, values, diagonal
     compare_rows(0, n, *of_matrix, tolerance, entries, is_symmetric, report)
@@ -170,7 +169,7 @@ def examine_rows(
 
 @compile_loop
 def compare_rows(first, end, indptr, indices, values, diagonal, tolerance, entries, is_symmetric, report):
-    """The comparison of some rows."""
+    """Compare some rows."""
     most, any_rounded = 0, False
     for i in range(first, end):
         behind, is_rounded = compare_row(i, indptr, indices, values, diagonal, tolerance, entries, is_symmetric)
@@ -182,7 +181,7 @@ def compare_rows(first, end, indptr, indices, values, diagonal, tolerance, entri
 
 @compile_loop
 def count_features(first, end, indptr, indices, values, diagonal, sizes, roots, share, theta, report):
-    """The features of some rows, counted."""
+    """Count the features of some rows."""
     one_sided = lonely = stiff = of_ones = of_roots = 0
     for i in range(first, end):
         row = features_of_row(i, indptr, indices, values, diagonal, sizes, roots, share, theta)

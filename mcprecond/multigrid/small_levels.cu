@@ -1,4 +1,5 @@
-// The small levels of a V cycle in one kernel: down to the coarsest one and back. See small_levels.py.
+// One kernel runs the V cycle on all small levels, from the finest of them to the coarsest and back. See
+// small_levels.py.
 
 #include "cuda/reduce.cuh"
 #include "polynomial.cuh"
@@ -13,7 +14,7 @@ struct Rows {
     long long n, lanes;
 };
 
-// The first `blocks` blocks of the grid work on a level. Where there is no coarser one, P and R are empty.
+// A level, on which the first `blocks` blocks of the grid work. On the coarsest level P and R are empty.
 struct SmallLevel {
     Rows A, P, R;
     const VALUE* dinv;
@@ -30,9 +31,10 @@ __device__ __forceinline__ uint32 blocks_of(const SmallLevel& level) {
     return (uint32)min(level.blocks, (long long)gridDim.x);
 }
 
-// A barrier of the first blocks of the grid, which has to be resident, in two parts: between them there is time to load
-// what does not depend on other threads. The first block adds what makes all arrivals together flip the highest bit, so
-// that the counter may be used for ever.
+// A barrier for the blocks that work on a level. All blocks of the grid have to be resident. Between `arrive` and `wait`
+// a thread may load data that no other thread writes. Each block adds 1 to the counter, except for the first block, which
+// adds FLIP - (blocks - 1). Together they add FLIP, which flips the highest bit and leaves all others unchanged. So the
+// counter never has to be reset.
 struct LevelBarrier {
     uint32 *arrivals, blocks, before;
 
@@ -58,7 +60,8 @@ struct LevelBarrier {
     }
 };
 
-// A product that is rounded before it is added to others, as where it lies in shared memory before (linalg/csr.cuh).
+// The product a x, rounded before it is added to a sum. Products in linalg/csr.cuh are rounded when they are stored in
+// shared memory, and results should have the same bits.
 template <typename T>
 __device__ __forceinline__ T term(T a, T x) {
     if constexpr (sizeof(T) == sizeof(Real<T>))
@@ -67,7 +70,7 @@ __device__ __forceinline__ T term(T a, T x) {
         return a * x;
 }
 
-// Where a thread is in its part of a row, and the next entries of it.
+// The entries of a row that a thread multiplies, of which it loads PER_LANE at a time.
 struct Entries {
     OFFSET next, end;
     int columns[PER_LANE];
@@ -101,8 +104,9 @@ struct Entries {
     }
 };
 
-// Behind a barrier, multiply all rows of A with x, on so many blocks. `row_done(i, own, total)` gets the same sum as
-// from linalg/csr.cuh, if no row is cut there, and what `load_own(i)` has found before.
+// Wait at a barrier, and then multiply all rows of A with x on the first `blocks` blocks. For each row,
+// `row_done(i, own, total)` gets the sum, which has the same bits as that of linalg/csr.cuh if no row is cut there, and
+// the numbers that `load_own(i)` has returned.
 template <typename SUM, typename Vector, typename LoadOwn, typename RowDone>
 __device__ __forceinline__ void each_row(LevelBarrier barrier, uint32 blocks, const Rows& A, Vector x,
                                          LoadOwn load_own, RowDone row_done) {
@@ -143,7 +147,7 @@ __device__ __forceinline__ void step(LevelBarrier barrier, const SmallLevel& lev
         });
 }
 
-// All steps from zero, at least two, of which the last one writes `last`.
+// Take all steps of the smoother from zero. There have to be at least two. The last one writes to `last`.
 __device__ __forceinline__ void smooth_from_zero(LevelBarrier barrier, const SmallLevel& level, long long steps,
                                                  const VALUE* b, VALUE* last, VALUE* spare) {
     VALUE *to = steps % 2 ? spare : last, *from = steps % 2 ? last : spare;
@@ -156,12 +160,12 @@ __device__ __forceinline__ void smooth_from_zero(LevelBarrier barrier, const Sma
     }
 }
 
-// Where so many steps have to begin for the last one to write x.
+// Steps alternate between two vectors. Return the one to begin with so that the last of `steps` steps writes x.
 __device__ __forceinline__ VALUE* start_of(const SmallLevel& level, long long steps, VALUE* x) {
     return steps % 2 ? level.other : x;
 }
 
-// All steps after the correction.
+// Take all steps of the smoother after the correction.
 __device__ __forceinline__ void smooth(const SmallLevel& level, long long steps, const VALUE* b, VALUE* x) {
     VALUE *from = start_of(level, steps, x), *to = start_of(level, steps + 1, x);
     for (long long k = 0; k < steps; ++k) {
@@ -184,8 +188,9 @@ __device__ __forceinline__ void multiply_dense(LevelBarrier barrier, uint32 bloc
     }
 }
 
-// `before` and `after` are numbers of sweeps. `inverse` is that of the matrix below the last level, or null. Blocks
-// that do not work on a level wait at the barrier before the correction of the level above it.
+// `before` and `after` are the numbers of sweeps. `inverse` is the inverse of the matrix on the coarsest level, or null
+// if that level is smoothed as well. A block that does not work on a level waits for the others at the next barrier of
+// the level above.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     cycle(long long threads, const __grid_constant__ SmallLevels levels, long long count, const COARSE* inverse,
           COARSE* coarse_b, COARSE* coarse_x, long long before, long long after, const VALUE* first_b,

@@ -1,4 +1,4 @@
-"""The small levels of a V cycle on a GPU: one kernel goes from the first of them down to the coarsest one and back.
+"""One kernel for the small levels of a V cycle on a GPU, from the finest of them to the coarsest and back.
 
 A barrier of the blocks that work on a level takes the place of the end of a kernel, which takes about as long; but the
 host captures one launch in place of some dozens. Fewer blocks work on a coarser level, and the others wait for these.
@@ -62,7 +62,7 @@ class SmallLevels:
         self._run = backend.kernels(KERNELS, **choices_of(first), COARSE=levels[-1].dtype)
 
     def enqueue(self, presweeps: int, postsweeps: int, b: Any, x: Any) -> None:
-        """x = inv(M) b for the hierarchy from the first of these levels on."""
+        """Compute x = inv(M) b for the hierarchy that begins with the first of these levels."""
         self._run.cycle(self._threads, *self._arguments, presweeps, postsweeps, b, x)
 
 

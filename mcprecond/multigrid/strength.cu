@@ -51,7 +51,7 @@ extern "C" __global__ void find_strengths(long long n, const OFFSET* indptr, con
     }
 }
 
-// Write the columns of the strong entries of row i to `found`, from indptr[i] on; return how many they are.
+// Write the columns of the strong entries of row i to `found`, from indptr[i] on. Return the number of these entries.
 __device__ __forceinline__ OFFSET list_strong(long long i, const OFFSET* indptr, const int* indices,
                                               const VALUE* values, const double* sizes, double theta, bool is_signed,
                                               bool spreads, bool is_known, const REAL* strengths, int* found,
@@ -82,7 +82,7 @@ __device__ __forceinline__ OFFSET list_strong(long long i, const OFFSET* indptr,
     return place - begin;
 }
 
-// Report how many strong entries there are, and whether there is a positive entry to be spread.
+// Count the strong entries in report[0]. Set report[1] to 1 if positive entries have to be spread and there is one.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     find_strong(long long n, const OFFSET* indptr, const int* indices, const VALUE* values, const double* sizes,
                 double theta, long long is_signed, long long spreads, long long is_known, const REAL* strengths,

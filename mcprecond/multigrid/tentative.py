@@ -56,8 +56,8 @@ class Tentative:
 def fit_tentative(
     labels: Any, count: int, B: Any, block_size: int, backend: Backend, may_vanish: bool = True
 ) -> Tentative:
-    """Return T for some aggregates and candidates B of shape (n, k). The host does not wait for it if no candidate may
-    vanish on an aggregate, as where there is one without zeros.
+    """Return T for some aggregates and candidates B of shape (n, k). If `may_vanish` is False, no candidate is zero on
+    a whole aggregate, and the host does not have to wait for the result.
     """
     xp, k = backend.xp, B.shape[1]
     (offsets, members), _, _ = transpose_pattern((None, labels), count, backend)

@@ -128,13 +128,13 @@ def _with_values(matrix: AdmittedMatrix, values: Any) -> AdmittedMatrix:
 
 
 class Narrowing:
-    """Matrices of levels in narrower dtypes. All of them are checked at once, since the host waits for the check.
+    """Converts the matrices of levels to narrower dtypes, and checks all of them at once, so that the host waits once.
 
     Parameters
     ----------
     backend : Backend
     why_not : str
-        How messages end.
+        The end of error messages.
     """
 
     def __init__(self, backend: Backend, why_not: str) -> None:

@@ -45,7 +45,7 @@ def factorize_incompletely(matrix: AdmittedMatrix) -> Any:
     from scipy.sparse.linalg import LinearOperator, spilu
 
     try:
-        # Minimum degree of A + A' and pivots near the diagonal: less fill and less time than the defaults on flows.
+        # On flows this order, by minimum degree of A + A', and pivots near the diagonal give less fill-in.
         factors = spilu(matrix.csr.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.1)
     except RuntimeError as error:
         raise ValueError(f"M='spilu' fails: {error}; take M='multigrid' or M='ilu0'") from None
@@ -64,7 +64,7 @@ BUILDERS: dict[str, Callable[..., Any]] = {
     "ilu0": ILU0,
     "spilu": factorize_incompletely,
 }
-#: What each of them is told of nodes with several unknowns.
+#: The constructors that take B or block_size, and which of the two.
 OF_NODES = {"sgs": ("block_size",), "multigrid": ("B", "block_size")}
 #: The names of preconditioners for `pcg`, and for methods for any matrix.
 NAMES = ("auto", "jacobi", "sgs", "dilu", "ilu0", "multigrid")
@@ -72,17 +72,18 @@ GENERAL_NAMES = (*NAMES, "spilu")
 
 
 def build(name: str, A: Any, nodes: dict[str, Any]) -> Any:
-    """Build the preconditioner of a name, which is told what it takes of `nodes`; see `nodes_of`."""
+    """Build the preconditioner of a name, with those of the arguments in `nodes` that its constructor takes."""
     return BUILDERS[name](A, **{key: nodes[key] for key in OF_NODES.get(name, ()) if key in nodes})
 
 
 def nodes_of(B: Any, block_size: Any, n: int, M: Any) -> dict[str, Any]:
-    """Return what is known of nodes with several unknowns: `B` and `block_size`, as far as they are given.
+    """Return a dictionary of `B` and `block_size`, without those that have their default values.
 
     Raises
     ------
     TypeError, ValueError
-        If they do not fit a matrix with n rows, or if M, which they would be for, has no name.
+        If B or block_size does not fit a matrix with n rows, or if one of them is given and M is not a name. A
+        preconditioner that is built already cannot use them.
     """
     block_size = integer(block_size, "block_size", 1)
     if n % block_size:
@@ -92,7 +93,7 @@ def nodes_of(B: Any, block_size: Any, n: int, M: Any) -> dict[str, Any]:
     nodes = ({} if B is None else {"B": B}) | ({} if block_size == 1 else {"block_size": block_size})
     if nodes and not isinstance(M, str):
         raise ValueError(
-            f"{' and '.join(nodes)} would be for the M that a name stands for; take M='auto', 'sgs' or 'multigrid', or "
-            "build M with them"
+            f"{' and '.join(nodes)} can be used only if M is a name; pass M='auto', 'sgs' or 'multigrid', or build M "
+            "with them"
         )
     return nodes

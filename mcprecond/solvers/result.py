@@ -105,9 +105,9 @@ class SolveResult(Generic[ArrayT]):
     detail : str
         What is known of this system beside the reason, such as the row of A that is zero; often empty.
     method : str
-        The name of the solver, such as "pcg"; of `solve` also "direct".
+        The name of the solver, such as "pcg". It is "direct" if `solve` has used a direct solver.
     norm_of_b : float
-        ``||b||``, without its part in a null space that was given.
+        ``||b||``. If a null space was given, the norm of the projected b.
     """
 
     x: ArrayT

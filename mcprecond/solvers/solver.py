@@ -63,14 +63,15 @@ class Solver:
         else:
             self._A, self._backend = admit_system(A)
         self.A_is_operator = not hasattr(self._A, "indptr")
-        #: What the preconditioners that M names are told of nodes with several unknowns.
+        #: B and block_size, for preconditioners that are built by name.
         self.nodes = nodes_of(B, block_size, self.shape[0], M)
         #: Whether the package chooses M.
         self.is_automatic = isinstance(M, str) and one_of(M, "M", self.names) == "auto"
         if self.is_automatic:
             M = None
         elif isinstance(M, str):
-            # Other names stand for an M that fits the method, whose reason says then that A is not symmetric.
+            # Multigrid for an A that is not symmetric would be refused after its setup. With the other names the method
+            # starts, and its reason says that A is not symmetric.
             if M == "multigrid" and self.symmetric_method and not self.A_is_operator and is_unsymmetric(self.matrix):
                 method = self.symmetric_method
                 raise ValueError(f"A is not symmetric (or Hermitian), which {method} needs; use gmres or bicgstab")
@@ -122,7 +123,7 @@ class Solver:
         return self.run_all(b, x0, rtol, atol, maxiter, callback=with_x, progress=progress)
 
     def run_all(self, b: Any, x0: Any, *limits: Any, **hooks: Any) -> SolveResult[Any]:
-        """Solve A x = b, as `run` does: for several columns, and with M="auto", where the method can do so."""
+        """Solve A x = b, as `run` does. Subclasses add several columns and M="auto"."""
         return self.run(b, x0, *limits, **hooks)
 
     def run(

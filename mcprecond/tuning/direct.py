@@ -7,16 +7,18 @@ import math
 from mcprecond.tuning.general_stages import ROW_IN_SPACE
 from mcprecond.tuning.stages import Prediction, iterations_of_multigrid
 
-#: Seconds of the direct solver for each entry of A, and for each row times the square of the width, which is how far
-#: the farthest entry of a row is from the diagonal on average. They fit grids in two and three dimensions of 100 to
-#: 22,500 unknowns on a core of a CPU. Where rows are numbered at random the prediction is far too high.
+#: A direct solve is predicted to take OF_ENTRY seconds for each entry of A, plus OF_WORK n w^2 seconds. Here w is the
+#: distance from the diagonal to the farthest entry of a row, averaged over the rows. The constants were fitted to grids
+#: in two and three dimensions with 100 to 22,500 unknowns, on one core of a CPU. If the rows are numbered at random,
+#: the prediction is far too high.
 OF_ENTRY, OF_WORK = 1e-7, 1.5e-10
-#: A direct solver that takes longer is not considered, nor one for a matrix with more entries.
+#: The direct solver is not used if it is predicted to take more than LONGEST seconds, or if A has more than
+#: MOST_ENTRIES entries.
 LONGEST, MOST_ENTRIES = 0.1, 10**5
-#: Seconds until the first iteration runs: on a GPU a graph is captured before.
+#: Seconds that pass before the first iteration of an iterative method. On a GPU a CUDA graph is captured first.
 START = {"cpu": 0.0, "gpu": 2e-3}
-#: CG takes about so many times the number of points along a side of a grid to win eight digits: in two and in three
-#: dimensions.
+#: To reduce the residual by eight decimal digits, CG takes about IN_PLANE n^(1/2) iterations on grids in two
+#: dimensions, and IN_SPACE n^(1/3) in three.
 IN_PLANE, IN_SPACE = 2.0, 2.3
 
 

@@ -3,8 +3,8 @@
 For each candidate the cost model tells how long its setup and an iteration take, and features of the matrix how many
 iterations there may be. The candidate that is predicted to be the fastest begins. After some iterations the residuals
 tell how many are left. If these take MARGIN times as long as the fastest of the candidates that have not been tried,
-with its setup, and SPENT of that time is over, the solve goes on with that one. Only counts and the model decide, no
-clock, so that runs repeat.
+with its setup, and the current one has been used for the share SPENT of that time, the solve goes on with that one.
+The clock has no influence, so that all runs make the same choice.
 """
 
 from __future__ import annotations
@@ -14,18 +14,21 @@ from typing import NamedTuple
 
 from mcprecond.tuning.stages import Prediction
 
-#: What was spent, relative to the time of the next stage, and how many times as long as that what is left has to take.
+#: A stage is left only if it has taken at least the share SPENT of the time that the next stage is predicted to take,
+#: and if its remaining iterations are predicted to take more than MARGIN times as long as the next stage.
 SPENT, MARGIN = 0.2, 1.2
 #: If residuals have begun to fall more slowly, they are expected to slow down further, by this factor at most.
 MOST_SLOWER = 2.0
 #: How many iterations BiCGSTAB takes to reduce the residual by 8 decimal digits if the diagonal does not dominate: a
 #: multiple of the number of points along a side of a square grid with n points. The multiples fit flows with streamline
 #: diffusion. In three dimensions they are multiplied by IN_SPACE, which fits FENL. If the flow follows the order of the
-#: rows, or the reverse order, ILU0 drops little, and takes that number to a power below 1, see `Features.dropped`.
+#: rows or the reverse order, ILU0 drops little. Then the number of points along a side is raised to a power below 1,
+#: which depends on `Features.dropped`.
 ALONG_A_SIDE = {"none": 6.0, "Jacobi": 6.0, "DILU": 2.5, "ILU0": 1.5}
 IN_SPACE = 0.4
-#: Some preconditioners need about as many iterations on any grid: the first number for each decimal digit of the
-#: residual, plus the second one. Those of multigrid grow with `Features.positive`, times OF_POSITIVE.
+#: Some preconditioners need about the same number of iterations on grids of all sizes: the first number times the
+#: decimal digits that the residual has to fall, plus the second number. For multigrid this is multiplied by 1 plus
+#: OF_POSITIVE times `Features.positive`.
 OF_ANY_SIZE = {"multigrid": (1.0, 1.0), "spilu": (0.25, 1.0)}
 OF_POSITIVE = 6.0
 #: A grid is taken to be three-dimensional if its rows have at least this many entries on average, or if its width is
@@ -35,8 +38,9 @@ ROW_IN_SPACE, WIDTH_IN_SPACE = 12, (7 / 12, 5 / 6)
 #: If A is not symmetric, the setup of multigrid takes SETUP times as long as for a symmetric matrix of the same size,
 #: and a cycle takes CYCLE times as long.
 SETUP, CYCLE = 2.5, 1.8
-#: Seconds that spilu takes to start, and for each entry of A times the width to the power 3/4, as measured in a plane
-#: and in space; and products with A that take as long as a solve with its factors.
+#: The setup of spilu takes SPILU[0] seconds, plus SPILU[1] seconds times the number of entries of A times the width to
+#: the power 3/4; this fits grids in two and three dimensions. A solve with its factors takes as long as SOLVE products
+#: with A.
 SPILU, SOLVE = (0.3e-3, 6.5e-9), 20
 
 
@@ -50,16 +54,18 @@ class Features(NamedTuple):
     surplus : float
         The median of ``(2 |a_ii| - sum_j |a_ij|) / |a_ii|``: how much the diagonal dominates.
     positive : float
-        The mean of the sums of the entries beside the diagonal that have its sign, relative to it. Upwind differences
-        have none, streamline diffusion has up to a third, and many for a small diffusion.
+        For each row, the sum of the off-diagonal entries that have the sign of the diagonal entry, divided by that
+        entry; the mean over all rows. It is 0 for upwind differences, and up to 1/3 for streamline diffusion, where it
+        grows as the diffusion becomes smaller.
     products : int
         Products with A in an iteration.
     width : float or None
-        How far the farthest entry of a row is from the diagonal, on average; None on a GPU, where the order of the rows
-        does not matter.
+        The distance from the diagonal to the farthest entry of a row, averaged over the rows. None on a GPU, where no
+        candidate depends on the order of the rows.
     dropped : float or None
-        What ILU0 in the order of the rows drops at most from nine of ten rows, as a part of the diagonal: the sum of
-        ``|l_ik u_kj|`` over k and j. It is 1/4 for Laplace's equation; None on a GPU.
+        A bound of the entries that ILU0 drops in a row, if it factors A in the order of the rows: the sum of
+        ``|l_ik u_kj|`` over k and j, divided by the diagonal entry. This is the 0.9 quantile over all rows. It is about
+        1/4 for Laplace's equation. None on a GPU.
     """
 
     n: int
@@ -154,7 +160,7 @@ def next_stage(
     """
     if not untried:
         return None
-    # If the current candidate takes longer than expected, the others probably would, too.
+    # If the current preconditioner needs more iterations than expected, the system is hard for sweeps in general.
     slower = max((done + left) / (done + expected_iterations(current, digits, features)), 1.0)
     best, seconds = fastest(untried, features, digits, slower)
     iteration = predicted[current].iteration
