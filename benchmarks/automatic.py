@@ -1,12 +1,13 @@
-"""``pcg(A, b, M="auto")`` beside the preconditioners it chooses from, and the library's CG with Jacobi.
+"""``solve(A, b)`` and ``pcg(A, b, M="auto")`` beside all that they choose from, and the library's CG with Jacobi.
 
     python benchmarks/automatic.py cpu                       # many minutes
     python benchmarks/automatic.py gpu --cases fenl_100 tree
     python benchmarks/automatic.py cpu --small
 
 writes benchmarks/results/automatic-cpu.json or automatic-gpu.json (or where --output says). The matrices are those of
-the benchmarks of solves and of robustness. Each time is that of setup and solve together, the least of some that are
-taken in turns. All preconditioners have their defaults. b = A x* with random x*, to a relative residual of 1e-8.
+the benchmarks of solves and of robustness, by which the choice was fitted, and those of held_out.py, by which it was
+not. Each time is that of setup and solve together, the median of some that are taken in turns. b = A x* with random x*,
+to a relative residual of 1e-8.
 """
 
 from __future__ import annotations
@@ -22,19 +23,26 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 from cases import SEED, SOLVED
+from held_out import HELD_OUT
 from measure import MULTIGRID, measure_each, parser_of, timed_in_turns
 from robustness import FAMILIES
+from scipy.sparse.linalg import splu
 
-from mcprecond import ILU0, MulticolorDILU, MulticolorSGS, SmoothedAggregation, pcg
-from mcprecond.backends import get_backend
+from mcprecond import ILU0, MulticolorDILU, MulticolorSGS, pcg, solve
+from mcprecond.backends import Backend, get_backend
+from mcprecond.solvers.result import SolveResult
 
 RTOL, MAXITER = 1e-8, 20_000
-AUTO, LIBRARY = "auto", "library, Jacobi"
+AUTO, SOLVE, LIBRARY = "auto", "solve", "library, Jacobi"
+#: SciPy's direct solver takes part up to so many entries.
+DIRECT = 10**6
 
 
 def main() -> None:
     parser = parser_of(__doc__)
-    parser.add_argument("--cases", nargs="+", choices=[*SOLVED, *FAMILIES], default=[*SOLVED, *FAMILIES])
+    parser.add_argument(
+        "--cases", nargs="+", choices=[*SOLVED, *FAMILIES, *HELD_OUT], default=[*SOLVED, *FAMILIES, *HELD_OUT]
+    )
     arguments = parser.parse_args()
     given = arguments.device, arguments.small, arguments.repeats
     cases = {name: partial(measure_case, name, *given) for name in arguments.cases}
@@ -43,8 +51,8 @@ def main() -> None:
 
 def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str, Any]:
     backend, nullspace = get_backend(device), None
-    if name in SOLVED:
-        A = SOLVED[name](small, device)
+    if name in SOLVED or name in HELD_OUT:
+        A = (SOLVED if name in SOLVED else HELD_OUT)[name](small, device)
     else:
         system = FAMILIES[name](small)
         A, nullspace = backend.sparse.csr_matrix(system.A), system.nullspace
@@ -60,28 +68,42 @@ def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str,
         "none": with_M(lambda: None),
         "Jacobi": with_M(jacobi),
         "SGS": with_M(lambda: MulticolorSGS(A)),
+        "SGS, float32": with_M(lambda: MulticolorSGS(A, dtype=np.float32)),
         "DILU": with_M(lambda: MulticolorDILU(A)),
         "ILU0": with_M(lambda: ILU0(A)),
-        "multigrid": with_M(lambda: SmoothedAggregation(A)),
+        "multigrid": with_M(lambda: "multigrid"),
         AUTO: with_M(lambda: "auto"),
+        SOLVE: lambda: solve(A, b, rtol=RTOL, maxiter=MAXITER, nullspace=nullspace),
         LIBRARY: lambda: backend.linalg.cg(A, b, M=jacobi(), rtol=RTOL, maxiter=MAXITER),
     }
+    if A.nnz <= DIRECT and nullspace is None:
+        solvers["direct"] = lambda: solve_directly(A, b, backend)
     rows: dict[str, dict[str, Any]] = {}
-    for label, solve in solvers.items():
+    for label, run in solvers.items():
         try:
-            result = solve()
+            result = run()
         except ValueError as error:
             rows[label] = {"name": label, "converged": False, "reason": str(error)}
             continue
-        rows[label] = {"name": label, "converged": result[1] == 0 if label == LIBRARY else result.converged}
-        if label != LIBRARY:
+        _, info = result
+        rows[label] = {"name": label, "converged": info == 0}
+        if isinstance(result, SolveResult):
             rows[label] |= {"iterations": result.iterations}
-        if label == AUTO:
+        if label in (AUTO, SOLVE):
             rows[label]["stages"] = [f"{stage.name} {stage.iterations}" for stage in result.stages]
     converged = {label: solvers[label] for label, row in rows.items() if row["converged"]}
     for label, times in timed_in_turns(converged, repeats, backend.synchronize).items():
         rows[label] |= times
-    return {"unknowns": A.shape[0], "nnz": int(A.nnz), "solvers": list(rows.values())}
+    facts = {"unknowns": A.shape[0], "nnz": int(A.nnz), "held_out": name in HELD_OUT}
+    return facts | {"solvers": list(rows.values())}
+
+
+def solve_directly(A: Any, b: Any, backend: Backend) -> tuple[Any, int]:
+    """SciPy's direct solver, as `solve` calls it for a positive definite A; x, and 0 as it does not iterate."""
+    host = A if backend.name == "cpu" else A.get()
+    options = {"diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
+    factors = splu(host.tocsc(), permc_spec="MMD_AT_PLUS_A", **options)
+    return backend.xp.asarray(factors.solve(backend.to_host(b))), 0
 
 
 if __name__ == "__main__":

@@ -75,6 +75,8 @@ class AdmittedMatrix:
         Whether this package has computed the matrix, so that nobody else changes its values.
     findings : Findings, optional
         What multigrid has found in the values; see multigrid/examination.py.
+    features : Features, optional
+        What tells which preconditioner is the fastest; see tuning/features.py.
     spectral_radius : float or None
         A bound of the eigenvalues of D^-1 A, where multigrid has estimated it; D is the diagonal.
     """
@@ -88,6 +90,7 @@ class AdmittedMatrix:
     largest: float | None = None
     is_ours: bool = False
     findings: Any = None
+    features: Any = None
     spectral_radius: float | None = None
 
     @classmethod
@@ -607,3 +610,21 @@ def copy_pivots(first, end, indptr, indices, values, diagonal, report):
         least, largest = min(least, pivot), max(largest, pivot)
     atomic_max(report, LEAST_PIVOT, INFINITY_BITS - np.float64(least).view(np.int64))
     atomic_max(report, LARGEST_PIVOT, np.float64(largest).view(np.int64))
+
+
+def refuse_other_pattern(matrix: AdmittedMatrix, before: Any, backend: Backend) -> None:
+    """Raise ValueError unless a canonical matrix has the shape, the dtype and the pattern of the one before."""
+    csr = matrix.csr
+    if matrix.backend.name != backend.name or csr.shape != before.shape or csr.dtype != before.dtype:
+        raise ValueError(
+            f"A must be of shape {before.shape}, dtype {before.dtype} and on the {backend.name} as before, got shape "
+            f"{csr.shape}, dtype {csr.dtype} on the {matrix.backend.name}"
+        )
+    rows = csr.indptr != before.indptr
+    if bool(rows.any()):
+        row = int(rows.argmax()) - 1
+    elif bool((columns := csr.indices != before.indices).any()):
+        row = int(backend.xp.searchsorted(csr.indptr, columns.argmax(), side="right")) - 1
+    else:
+        return
+    raise PatternChangedError(f"A has another pattern than before in row {row}; build a new object for a new pattern")

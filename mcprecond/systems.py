@@ -25,8 +25,7 @@ from mcprecond.multigrid.built import examined
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.preconditioners.setup import admit
 from mcprecond.solvers import PCG
-from mcprecond.solvers.automatic import predict_stages
-from mcprecond.solvers.automatic_general import features_of, places_ahead, width_of
+from mcprecond.solvers.automatic import times_for, weakest_for
 from mcprecond.solvers.bicgstab import BiCGStabSolver
 from mcprecond.solvers.gmres import GMRESSolver
 from mcprecond.solvers.minres import MINRESSolver
@@ -34,8 +33,11 @@ from mcprecond.solvers.named import nodes_of
 from mcprecond.solvers.result import Reason, SolveResult, Stage, merge
 from mcprecond.solvers.setup import admit_system
 from mcprecond.solvers.solver import Solver
-from mcprecond.tuning.direct import LONGEST, MOST_ENTRIES, START, seconds_of_cg, seconds_of_direct
-from mcprecond.tuning.general_stages import digits_of, fastest, predict_general
+from mcprecond.tuning.direct import LONGEST, MOST_ENTRIES, START, seconds_of_direct
+from mcprecond.tuning.features import with_features
+from mcprecond.tuning.forecast import digits_of
+from mcprecond.tuning.general import forecast_general
+from mcprecond.tuning.symmetric import forecast_cg
 from mcprecond.typing import Device, DeviceArray, HostArray, NullSpace, SystemMatrix
 
 #: After BiCGSTAB has ended for one of these reasons, GMRES goes on.
@@ -168,6 +170,7 @@ def solve_matrix(
     has_nullspace, has_columns = "nullspace" in given, np.ndim(b) == 2 and np.shape(b)[1] > 1
     is_small = A.indices.size <= MOST_ENTRIES and not has_columns
     if is_small and is_automatic(M) and not has_nullspace and callback is None:
+        A = with_features(A)
         found = solve_directly(A, b, x0, symmetric, may_be_definite, limits)
         if found is not None:
             return found
@@ -236,9 +239,9 @@ def solve_directly(
     started = time.perf_counter()
     b, _, rtol, atol, _ = BiCGStabSolver(A).admit_arguments(b, x0, **limits)
     refuse_not_finite(b, A.backend)
-    csr = A.csr if A.backend.name == "cpu" else A.csr.get()
-    if not direct_is_faster(A, csr, symmetric, digits_of(rtol)):
+    if not direct_is_faster(A, symmetric, digits_of(rtol)):
         return None
+    csr = A.csr if A.backend.name == "cpu" else A.csr.get()
     wide = np.dtype(np.complex128 if "c" in (A.dtype.kind, b.dtype.kind) else np.float64)
     csr = csr.astype(wide)
     # Pivots on the diagonal give less fill-in. They are stable if A is definite, and otherwise the residual is tested.
@@ -266,18 +269,17 @@ def solve_directly(
     return replace(found, method="direct", norm_of_b=norm)
 
 
-def direct_is_faster(A: AdmittedMatrix, csr: Any, symmetric: bool, digits: float) -> bool:
+def direct_is_faster(A: AdmittedMatrix, symmetric: bool, digits: float) -> bool:
     """Whether a direct solver is predicted to be faster than an iterative method that reduces the residual by so many
-    decimal digits. `csr` is A on the host.
+    decimal digits.
     """
-    n, entries = A.shape[0], A.indices.size
-    seconds = seconds_of_direct(n, entries, width_of(csr, places_ahead(csr)))
+    seconds, device = seconds_of_direct(A.features), A.backend.name
     if seconds > LONGEST:
         return False
-    predicted = predict_stages(A)
+    common = times_for(A), A.features, weakest_for(A), device
     if symmetric:
-        return seconds < START[A.backend.name] + seconds_of_cg(predicted, n, entries, digits)
-    features = features_of(A, BiCGStabSolver.products)
-    candidates = predict_general(predicted, features, "none")
-    candidates.pop("spilu", None)
-    return seconds < START[A.backend.name] + fastest(candidates, features, digits)[1]
+        forecast = forecast_cg(*common, has_candidates=False)
+    else:
+        forecast = forecast_general(*common, BiCGStabSolver.products)
+    best = forecast.fastest(digits, without=("spilu",))
+    return best is not None and seconds < START[device] + forecast.seconds(best, digits)

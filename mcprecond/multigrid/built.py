@@ -10,7 +10,7 @@ from mcprecond.backends import Backend
 from mcprecond.backends.arguments import integer, one_of, single, stored_dtype
 from mcprecond.backends.inputs import first_place
 from mcprecond.backends.updates import one_at_a_time
-from mcprecond.matrix import AdmittedMatrix, PatternChangedError, place_of
+from mcprecond.matrix import AdmittedMatrix, place_of, refuse_other_pattern
 from mcprecond.multigrid.examination import examine
 from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Multigrid
 from mcprecond.multigrid.named_smoothers import check_smoother
@@ -170,21 +170,3 @@ def examined(matrix: AdmittedMatrix, *, with_features: bool) -> AdmittedMatrix:
         what = "a zero or missing diagonal entry" if value == 0 else f"{value} on the diagonal"
         raise ValueError(f"A has {what} in row {row}; multigrid needs a positive diagonal, or a positive definite A")
     return matrix.knowing(findings=examine(matrix, with_features=with_features))
-
-
-def refuse_other_pattern(matrix: AdmittedMatrix, before: Any, backend: Backend) -> None:
-    """Raise ValueError unless a canonical matrix has the shape, the dtype and the pattern of the one before."""
-    csr = matrix.csr
-    if matrix.backend.name != backend.name or csr.shape != before.shape or csr.dtype != before.dtype:
-        raise ValueError(
-            f"A must be of shape {before.shape}, dtype {before.dtype} and on the {backend.name} as before, got shape "
-            f"{csr.shape}, dtype {csr.dtype} on the {matrix.backend.name}"
-        )
-    rows = csr.indptr != before.indptr
-    if bool(rows.any()):
-        row = int(rows.argmax()) - 1
-    elif bool((columns := csr.indices != before.indices).any()):
-        row = int(backend.xp.searchsorted(csr.indptr, columns.argmax(), side="right")) - 1
-    else:
-        return
-    raise PatternChangedError(f"A has another pattern than before in row {row}; build a new object for a new pattern")

@@ -124,7 +124,7 @@ def scale_candidates(B: Any, scales: Any) -> Any:
 def _with_values(matrix: AdmittedMatrix, values: Any) -> AdmittedMatrix:
     """Those values in the pattern of a matrix; nobody else changes them."""
     csr = canonical_csr(values, matrix.csr.indices, matrix.csr.indptr, matrix.shape, matrix.backend)
-    return replace(matrix, csr=csr, largest=None, is_ours=True, findings=None)
+    return replace(matrix, csr=csr, largest=None, is_ours=True, findings=None, features=None)
 
 
 class Narrowing:

@@ -1,7 +1,7 @@
-"""Solves with a preconditioner that is chosen while they run: ``M="auto"``.
+"""Solves with a preconditioner that is chosen by predictions: ``M="auto"``.
 
-A solve has stages, each with another preconditioner. tuning/stages.py has the rule for CG, and tuning/general_stages.py
-that for matrices that are not symmetric.
+A solve begins with the preconditioner that is predicted to be the fastest, and goes on with another one if its
+residuals say that this would be faster: it has stages. tuning/forecast.py has the rule.
 """
 
 from __future__ import annotations
@@ -10,30 +10,30 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from mcprecond.backends.inputs import refuse_not_finite
-from mcprecond.linalg.csr import product_with
-from mcprecond.linalg.sums import norm_of
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.solvers.iteration import Iteration
-from mcprecond.solvers.named import build, invert_diagonal
-from mcprecond.solvers.preconditioned import PreconditionedCG
+from mcprecond.solvers.named import build
 from mcprecond.solvers.result import Reason, SolveResult, Stage, merge
 from mcprecond.solvers.solver import Solver
 from mcprecond.tuning.cost_model import speeds_of
+from mcprecond.tuning.forecast import (
+    LEAST_ITERATIONS,
+    Forecast,
+    Prediction,
+    Progress,
+    digits_of,
+    expected_rate,
+    predict_times,
+)
 from mcprecond.tuning.least_time import choose
-from mcprecond.tuning.stages import LEAST_ITERATIONS, Prediction, Progress, expected_rate, next_stage, predictions
 
 #: A diagonal counts as constant if its entries differ by no more than this share of the largest one.
 ALIKE = 0.01
-#: If a stage of CG after the first one ends for one of these reasons, its preconditioner has failed, and the solve
-#: returns to the preconditioner of the first stage.
-FAILURES = Reason.INDEFINITE_M, Reason.STAGNATED, Reason.NOT_FINITE
 
 
 class Stages(ABC):
@@ -43,26 +43,19 @@ class Stages(ABC):
     ----------
     plain : Solver
         Without a preconditioner.
+    forecast : Forecast
     """
 
-    #: The stage that the next solve begins with.
-    _first: str
-    #: The times of the stages that are possible.
-    _predicted: dict[str, Prediction]
-
-    def __init__(self, plain: Solver) -> None:
-        self._matrix, self._plain = plain.matrix, plain
-        least, largest = (float(extreme) for extreme in self._matrix.canonical().extremes)
-        has_inverse = least >= float(np.finfo(self._matrix.dtype).tiny)
-        jacobi = invert_diagonal(self._matrix) if has_inverse and largest - least > ALIKE * largest else None
-        self._weakest = "none" if jacobi is None else "Jacobi"
-        self._solvers: dict[str, Solver] = {self._weakest: plain.with_preconditioner(jacobi)}
+    def __init__(self, plain: Solver, forecast: Forecast) -> None:
+        self._plain, self._forecast = plain, forecast
+        self._weakest = next(iter(forecast.predicted))
+        self._solvers: dict[str, Solver] = {}
+        #: The stage that the next solve begins with; empty before the first one.
+        self._first = ""
         #: By stage, the progress of the last solve that used it.
         self._progress: dict[str, Progress] = {}
-
-    @abstractmethod
-    def _next(self, current: str, known: dict[str, Progress], iteration: Iteration) -> str | None:
-        """Return the stage to go on with, judging by the residuals so far; None to stay."""
+        #: The stages that have failed.
+        self._failed = set[str]()
 
     @abstractmethod
     def _after_failure(self, stages: list[Stage], known: dict[str, Progress], reason: Reason) -> str | None:
@@ -72,17 +65,15 @@ class Stages(ABC):
         self,
         b: Any,
         x0: Any,
-        rtol: float,
-        atol: float,
-        maxiter: int,
-        *,
+        *limits: Any,
         callback: Callable[[Iteration], object] | None = None,
         progress: Callable[[int, float], object] | None = None,
     ) -> SolveResult[Any]:
         """Solve for one right-hand side. Solves may run side by side: each has its own stages."""
+        b, x0, rtol, atol, maxiter = self._plain.admit_arguments(b, x0, *limits)
         results: list[SolveResult[Any]] = []
         stages: list[Stage] = []
-        name, known = self._first, dict(self._progress)
+        name, known = self._begin(digits_of(rtol)), dict(self._progress)
         while True:
             decision = Decision(partial(self._next, name, known))
             done, counted = sum(result.iterations for result in results), sum(result.counted for result in results)
@@ -103,73 +94,61 @@ class Stages(ABC):
                 solver.release()
                 name = following
 
+    def replace_matrix(self, matrix: AdmittedMatrix) -> None:
+        """Go on with new values of A, and with the preconditioner that the last solve has ended with."""
+        solver = self._solvers.pop(self._first, None)
+        self.release()
+        self._solvers = {}
+        if solver is not None:
+            solver.replace_matrix(matrix)
+            self._solvers[self._first] = solver
+
     def release(self) -> None:
         """Give back the memory that solves have taken."""
         for solver in self._solvers.values():
             solver.release()
 
+    def _begin(self, digits: float) -> str:
+        """Return the stage that a solve begins with, for a residual that is to fall by so many decimal digits."""
+        while not (self._first and self._build(self._first)):
+            self._first = self._forecast.fastest(digits) or self._weakest
+        return self._first
+
+    def _next(self, current: str, known: dict[str, Progress], iteration: Iteration) -> str | None:
+        """Return the stage to go on with, judging by the residuals so far; None to stay."""
+        lowest = np.minimum.accumulate(iteration.residuals).tolist()  # since residuals may jump
+        rate = expected_rate(lowest, self._forecast.most_slower)
+        left, digits = left_of(iteration, rate)
+        known[current] = Progress(iteration.count, rate)
+        return self._forecast.next_stage(current, iteration.count, left, digits, {*known, self._weakest})
+
     def _build(self, name: str) -> bool:
-        """Build the preconditioner of a stage, if need be; where that fails, it is never tried again."""
+        """Build the preconditioner of a stage, if need be. One that cannot be built is no candidate any more."""
         if name not in self._solvers:
             started = time.perf_counter()
             try:
-                solver = self._plain.with_preconditioner(build(name.lower(), self._matrix, self._plain.nodes))
+                M = None if name == "none" else build(name.lower(), self._plain.matrix, self._plain.nodes)
+                solver = self._plain.with_preconditioner(M)
             except (ValueError, MemoryError):
-                self._predicted.pop(name, None)
+                self._forecast.predicted.pop(name, None)
                 return False
-            solver.started = started
+            solver.started, solver.name = started, None if M is None else name.lower()
             self._solvers[name] = solver
         return True
 
 
-class StagesOfCG(Stages):
-    """The stages of CG. A solve begins with the cheapest preconditioner."""
+def weakest_for(matrix: AdmittedMatrix) -> str:
+    """The preconditioner that a solve falls back to: Jacobi's, or none where the diagonal is constant or has zeros."""
+    least, largest = (float(extreme) for extreme in matrix.canonical().extremes)
+    has_inverse = least >= float(np.finfo(matrix.dtype).tiny)
+    return "Jacobi" if has_inverse and largest - least > ALIKE * largest else "none"
 
-    def __init__(self, plain: PreconditionedCG) -> None:
-        super().__init__(plain)
-        self._first = self._weakest
-        possible = self._weakest, "SGS", "multigrid"
-        self._predicted = {name: one for name, one in predict_stages(self._matrix).items() if name in possible}
 
-    def run(self, b: Any, x0: Any, *limits: Any, **hooks: Any) -> SolveResult[Any]:
-        """See `Solver`. Of several right-hand sides the one with the largest residual at the start decides which
-        preconditioner all of them have.
-        """
-        b, x0, rtol, atol, maxiter = self._plain.admit_arguments(b, x0, *limits)
-        limits = rtol, atol, maxiter
-        if b.ndim == 1:
-            return super().run(b, x0, *limits, **hooks)
-        refuse_not_finite(b, self._matrix.backend)
-        column = self._largest_column(b, x0)
-        alone = super().run(b[:, column], None if x0 is None else x0[:, column], *limits)
-        solver = self._solvers[alone.stages[-1].name]
-        result = solver.run(b, x0, *limits, **hooks)
-        setup_seconds = result.setup_seconds + alone.setup_seconds + alone.solve_seconds
-        return replace(result, setup_seconds=setup_seconds, stages=alone.stages, M=alone.M)
-
-    def _largest_column(self, b: Any, x0: Any) -> int:
-        """The number of the column with the largest residual at the start."""
-        if x0 is None:
-            norms = [norm_of(column, self._matrix.backend) for column in b.T]
-        else:
-            A = product_with(self._matrix)
-            pairs = zip(b.T, x0.T, strict=True)
-            with np.errstate(all="ignore"):
-                norms = [norm_of(r - A.times(x.astype(A.dtype)), self._matrix.backend) for r, x in pairs]
-        return int(np.argmax(norms))
-
-    def _next(self, current: str, known: dict[str, Progress], iteration: Iteration) -> str | None:
-        rate = expected_rate(iteration.residuals)
-        left, digits = left_of(iteration, rate)
-        known[current] = Progress(iteration.count, rate)
-        return next_stage(current, left, digits, known, self._predicted)
-
-    def _after_failure(self, stages: list[Stage], known: dict[str, Progress], reason: Reason) -> str | None:
-        name, first = stages[-1].name, stages[0].name
-        if reason not in FAILURES or name == first:
-            return None
-        self._predicted.pop(name, None)
-        return first
+def times_for(matrix: AdmittedMatrix) -> dict[str, Prediction]:
+    """Predict the times of the setup of each preconditioner and of an iteration of CG with it."""
+    n, entries, speeds = matrix.shape[0], matrix.indices.size, speeds_of(matrix.backend)
+    n_colors = choose(matrix, 100, speeds).candidates[0].n_colors or entries / max(n, 1)
+    return predict_times(n, entries, matrix.dtype.itemsize, n_colors, speeds)
 
 
 def left_of(iteration: Iteration, rate: float) -> tuple[float, float]:
@@ -182,15 +161,8 @@ def left_of(iteration: Iteration, rate: float) -> tuple[float, float]:
     return digits / rate if rate else math.inf, digits
 
 
-def predict_stages(matrix: AdmittedMatrix) -> dict[str, Prediction]:
-    """Predict the times of each preconditioner for a matrix."""
-    n, entries, speeds = matrix.shape[0], matrix.indices.size, speeds_of(matrix.backend)
-    n_colors = choose(matrix, 100, speeds).candidates[0].n_colors or entries / max(n, 1)
-    return predictions(n, entries, matrix.dtype.itemsize, n_colors, speeds)
-
-
 class Decision:
-    """Whether to leave a stage, asked again after a tenth more iterations; `name` is the next stage then."""
+    """Whether to leave a stage, asked whenever half more iterations have been done; `name` is the next stage then."""
 
     def __init__(self, next_stage: Callable[[Iteration], str | None]) -> None:
         self._next_stage, self._asked = next_stage, LEAST_ITERATIONS
@@ -198,6 +170,6 @@ class Decision:
 
     def __call__(self, iteration: Iteration) -> bool:
         if iteration.count >= self._asked:
-            self._asked = iteration.count + iteration.count // 10 + 1
+            self._asked = iteration.count + iteration.count // 2 + 1
             self.name = self._next_stage(iteration)
         return self.name is not None

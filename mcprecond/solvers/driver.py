@@ -37,7 +37,8 @@ from mcprecond.solvers.result import Reason
 LOGGER = logging.getLogger("mcprecond")
 MINUTE = 60.0
 #: Where somebody watches, the host reads after so many iterations first, and then whenever a tenth more have been done.
-FIRST_WATCHED = 8
+#: Where it is only asked whether to leave, it reads whenever half more have been done.
+FIRST_WATCHED, TENTH, HALF = 8, 10, 2
 #: Iterations of a loop read at most so many entries of A, or are FIRST_WATCHED: Ctrl-C and the log do not have to wait
 #: for more than some tenths of a second, or for some seconds with an M that takes long.
 ENTRIES_PER_READ = 2**34
@@ -130,11 +131,12 @@ def iterate(
     ``leaves(iteration)`` says so, the iterations end as if there were no more. After a breakdown a method that can
     start in another way does so from the best iterate, a few times.
     """
-    systems, is_watched = iteration.systems, progress is not None or leaves is not None
+    systems = iteration.systems
+    more = TENTH if progress else HALF if leaves else None
     called, examined, watch = 0, EXAMINED, Watch()
     while True:
         if running_of(systems):
-            iteration.enqueue(1 if callback else iterations_until_read(iteration, examined, is_watched))
+            iteration.enqueue(1 if callback else iterations_until_read(iteration, examined, more))
         iteration.state = iteration.read_state()
         watch.look(iteration.count, max((system.residuals for system in systems), key=lambda norms: norms[-1]))
         if callback and iteration.count > called:
@@ -163,13 +165,15 @@ def iterate(
         iteration.begin_together()
 
 
-def iterations_until_read(iteration: Iteration, examined: int, is_watched: bool) -> int:
-    """After how many more iterations the host reads the residuals: it will be examined after `examined` of them."""
+def iterations_until_read(iteration: Iteration, examined: int, more: int | None) -> int:
+    """After how many more iterations the host reads the residuals: it will be examined after `examined` of them. If
+    somebody watches, the host reads whenever one in `more` more have been done.
+    """
     count, entries = iteration.count, iteration.A.values.size if isinstance(iteration.A, Csr) else 0
     most = max(ENTRIES_PER_READ // max(entries, 1), FIRST_WATCHED)
     most = min(most, iteration.backend.iterations_per_read, max(examined - count, 1))
-    if is_watched:
-        most = min(most, max(FIRST_WATCHED - count, count // 10 + 1))
+    if more:
+        most = min(most, max(FIRST_WATCHED - count, count // more + 1))
     return most
 
 

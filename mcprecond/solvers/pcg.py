@@ -7,9 +7,11 @@ from typing import Any, Literal, overload
 
 import numpy.typing as npt
 
-from mcprecond.solvers.automatic import StagesOfCG
+from mcprecond.matrix import admit_matrix, refuse_other_pattern
+from mcprecond.solvers.automatic_cg import StagesOfCG
 from mcprecond.solvers.preconditioned import PreconditionedCG
 from mcprecond.solvers.result import SolveResult
+from mcprecond.solvers.setup import admit_system
 from mcprecond.typing import (
     DeviceArray,
     Form,
@@ -229,6 +231,46 @@ class PCG(PreconditionedCG):
     ) -> None:
         super().__init__(A, M, form=form, nullspace=nullspace, B=B, block_size=block_size)
         self._stages = StagesOfCG(self) if self.is_automatic and not self.A_is_operator else None
+
+    def update(self, A: Matrix) -> None:
+        """Take new values of A from a matrix with the same pattern, as in a step in time.
+
+        A preconditioner of this package takes them, too: M, one that was given by name, or the one that the last solve
+        with M="auto" has ended with, with which the next one begins. M keeps its colors, levels or coarse points. Any
+        other M stays as it is.
+
+        Parameters
+        ----------
+        A : sparse matrix, as in the constructor
+
+        Raises
+        ------
+        TypeError, ValueError
+            As the constructor; also if the pattern differs (then a PatternChangedError). Nothing changes where A is
+            refused at first. If M refuses it later, see its `update`.
+
+        Examples
+        --------
+        >>> import numpy as np, scipy.sparse
+        >>> from mcprecond import PCG, problems
+        >>> A = problems.laplacian((60, 60))
+        >>> solver = PCG(A, "auto")
+        >>> before = solver.solve(np.ones(3600), rtol=1e-8)
+        >>> solver.update(2 * A)
+        >>> after = solver.solve(np.ones(3600), rtol=1e-8)
+        >>> bool(np.allclose(2 * after.x, before.x)), after.stages == before.stages
+        (True, True)
+        """
+        if self.A_is_operator:
+            raise TypeError("A is an operator, which has no values to be replaced; make a new PCG")
+        csr, backend = admit_system(A)
+        if not hasattr(csr, "indptr") or backend.name != self._backend.name:
+            raise ValueError(f"A must be a matrix on the {self._backend.name}, as in the constructor")
+        matrix = admit_matrix(csr, finite=True)
+        refuse_other_pattern(matrix.canonical(), self.matrix.canonical().csr, backend)
+        self.replace_matrix(matrix)
+        if self._stages is not None:
+            self._stages.replace_matrix(matrix)
 
     def run(self, b: Any, x0: Any, *limits: Any, **hooks: Any) -> SolveResult[Any]:
         """See `Solver`: with M="auto" in stages."""

@@ -14,6 +14,7 @@ from mcprecond.linalg.columns import MOST_COLUMNS
 from mcprecond.linalg.csr import Csr
 from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import times_power
+from mcprecond.matrix import AdmittedMatrix
 from mcprecond.solvers.cg import ConjugateGradients
 from mcprecond.solvers.columns import ColumnsIteration
 from mcprecond.solvers.iteration import Iteration
@@ -71,6 +72,11 @@ class PreconditionedCG(Solver):
     def with_preconditioner(self, M: Any) -> PreconditionedCG:
         """CG for the same system with another M."""
         return PreconditionedCG(self.matrix, M, **self._options)
+
+    def replace_matrix(self, matrix: AdmittedMatrix) -> None:
+        if self._is_projected:
+            self._basis = self._options["basis"] = null_space_basis(self._options["nullspace"], matrix)
+        super().replace_matrix(matrix)
 
     def run(self, b: Any, x0: Any, *limits: Any, **hooks: Any) -> SolveResult[Any]:
         """See `Solver`. Systems with several right-hand sides are solved one after the other in Eisenstat's form where

@@ -67,6 +67,8 @@ class Solver:
         self.nodes = nodes_of(B, block_size, self.shape[0], M)
         #: Whether the package chooses M.
         self.is_automatic = isinstance(M, str) and one_of(M, "M", self.names) == "auto"
+        #: The name that M was built by.
+        self.name = M if isinstance(M, str) and not self.is_automatic else None
         if self.is_automatic:
             M = None
         elif isinstance(M, str):
@@ -311,6 +313,16 @@ class Solver:
         if updates != self._updates:
             self._forget()
             self._updates = updates
+
+    def replace_matrix(self, matrix: AdmittedMatrix) -> None:
+        """Go on with new values of A, of the same pattern. M takes them, too, if it is of this package."""
+        if isinstance(self._M, Preconditioner):
+            self._M.update(matrix.csr)
+        elif self.name is not None:
+            self.M = build(self.name, matrix, self.nodes)
+            self._M = admit_preconditioner(self.M, matrix.csr, self._backend)
+        self._A, self.matrix = matrix.csr, matrix
+        self._forget()
 
     def _forget(self) -> None:
         """Drop everything that depends on the values of A and M."""

@@ -21,13 +21,15 @@ from mcprecond.multigrid.smoothed_aggregation import near_null_space
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 from mcprecond.preconditioners.setup import admit
 from mcprecond.solvers import gmres
-from mcprecond.solvers.automatic import predict_stages
+from mcprecond.solvers.automatic import times_for, weakest_for
 from mcprecond.solvers.nullspace import null_space_basis
 from mcprecond.studies.candidates import Candidate, Factors, candidates, general_candidates
 from mcprecond.studies.compare import System, finite, system_with
 from mcprecond.studies.measure import Timing, time_calls
 from mcprecond.studies.table import Table
-from mcprecond.tuning.stages import OF_JACOBI, iterations_of_multigrid
+from mcprecond.tuning.features import with_features
+from mcprecond.tuning.forecast import digits_of
+from mcprecond.tuning.symmetric import forecast_cg
 from mcprecond.typing import NullSpace
 
 MAXITER = 10_000
@@ -178,7 +180,7 @@ def advise(
     if quick:
         tried = [candidate for candidate in tried if candidate.method.rpartition(", ")[2] in QUICK]
     trials = contest(system, tried, rtol, repeats, function(progress, "progress"), tries_one_thread=not quick)
-    return Table(rank(trials, predict_seconds(matrix, trials, rtol) if for_cg else {}))
+    return Table(rank(trials, predict_seconds(matrix, rtol) if for_cg else {}))
 
 
 def has_constant_null_space(matrix: AdmittedMatrix) -> bool:
@@ -403,13 +405,11 @@ def preference(trial: Trial) -> tuple[Any, ...]:
     return not is_default, trial.threads == 1, trial.facts["iterations"], trial.candidate.method
 
 
-def predict_seconds(matrix: AdmittedMatrix, trials: list[Trial], rtol: float) -> dict[str, float]:
-    """What ``pcg(A, b, M="auto")`` predicts for solves, of which it knows how many iterations Jacobi takes."""
-    taken = {trial.candidate.method: trial.facts["iterations"] for trial in trials if trial.verified}
-    iterations: dict[str, float] = {name: taken[name] for name in ("none", "Jacobi") if name in taken}
-    if rtol:
-        iterations["multigrid"] = iterations_of_multigrid(-math.log10(min(rtol, 1.0)))
-    if "Jacobi" in taken:
-        iterations["SGS"] = OF_JACOBI * taken["Jacobi"]
-    predictions = predict_stages(matrix)
-    return {name: predictions[name].setup + count * predictions[name].iteration for name, count in iterations.items()}
+def predict_seconds(matrix: AdmittedMatrix, rtol: float) -> dict[str, float]:
+    """The predictions by which ``pcg(A, b, M="auto")`` chooses, by candidate."""
+    matrix = with_features(matrix)
+    forecast = forecast_cg(
+        times_for(matrix), matrix.features, weakest_for(matrix), matrix.backend.name, has_candidates=False
+    )
+    seconds = {name: forecast.seconds(name, digits_of(rtol)) for name in forecast.predicted}
+    return {"ILU0 row order" if name == "ILU0" else name: found for name, found in seconds.items()}

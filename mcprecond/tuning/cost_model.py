@@ -132,8 +132,8 @@ MEASURED = {
             "greedy": ColoringSpeed(20e-6, 1.1e-9, 0.02e-9),
         },
         work={
-            "none": (NOTHING, Work(15e-6, 0.24e-9, 2.2e-9)),
-            "Jacobi": (Work(0.2e-3, 0, 5e-9), Work(20e-6, 0.24e-9, 3.7e-9)),
+            "none": (NOTHING, Work(15e-6, 0.36e-9, 2.45e-9)),
+            "Jacobi": (Work(0.2e-3, 0, 5e-9), Work(20e-6, 0.36e-9, 4.2e-9)),
             "SGS": (Work(2e-3, 10e-9, 50e-9), Work(25e-6, 0.55e-9, 2.3e-9)),
             "multigrid": (Work(1.5e-3, 22e-9, 260e-9), Work(60e-6, 1e-9, 19e-9)),
         },

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,16 +17,9 @@ from mcprecond import MulticolorDILU, bicgstab, gmres, minres, pcg, problems
 from mcprecond.matrix import admit_matrix
 from mcprecond.solvers import Reason, automatic_general
 from mcprecond.solvers.named import BUILDERS, GENERAL_NAMES
-from mcprecond.tuning.general_stages import (
-    IN_SPACE,
-    SPENT,
-    Features,
-    digits_of,
-    expected_iterations,
-    fastest,
-    next_stage,
-)
-from mcprecond.tuning.stages import Prediction
+from mcprecond.tuning.features import Features, features_of
+from mcprecond.tuning.forecast import SPENT, Forecast, Prediction, digits_of
+from mcprecond.tuning.general import IN_SPACE, expected_iterations, side_of
 
 SOLVERS = {"bicgstab": bicgstab, "gmres": gmres}
 solvers = pytest.mark.parametrize("solve", SOLVERS.values(), ids=SOLVERS)
@@ -122,18 +117,24 @@ def test_a_matrix_without_a_diagonal_is_solved(backend, to_device):
     np.testing.assert_allclose(backend.to_host(result.x), [1 / 4, 1 / 2, 1 / 3])
 
 
+def predict(monkeypatch, predicted: dict[str, Prediction], weakest: float = 1e3) -> None:
+    """Let these be the candidates, and an iteration with the weakest one take so many seconds."""
+
+    def forecast(times, features, plain, device, products):
+        made = forecast_general(times, features, plain, device, products)
+        return replace(made, predicted={plain: Prediction(0.0, weakest)} | predicted)
+
+    forecast_general = automatic_general.forecast_general
+    monkeypatch.setattr(automatic_general, "forecast_general", forecast)
+
+
 @solvers
 def test_a_stage_that_fails_is_followed_by_another(solve, backend, to_device, monkeypatch):
     """The first preconditioner is zero, and its solve ends without progress or breaks down."""
     A, b = advection(30, 1e-2, "vortex"), numbers(900)
     zero = to_device(sp.csr_matrix(sp.diags_array(np.zeros(900))))
     monkeypatch.setitem(BUILDERS, "multigrid", lambda matrix: zero)
-    seconds = {"multigrid": 1e-9, "DILU": 1e-4}
-    monkeypatch.setattr(
-        automatic_general,
-        "predict_general",
-        lambda of_cg, features, plain: {name: Prediction(0.0, one) for name, one in (seconds | {plain: 1.0}).items()},
-    )
+    predict(monkeypatch, {"multigrid": Prediction(0.0, 1e-9), "DILU": Prediction(0.0, 1e-4)}, weakest=1.0)
     result = solve(to_device(A), to_device(b), M="auto", rtol=1e-8, maxiter=400)
     assert result.converged and [stage.name for stage in result.stages] == ["multigrid", "DILU"]
     assert isinstance(result.M, MulticolorDILU)
@@ -146,11 +147,7 @@ def test_a_slow_stage_goes_on_where_the_next_one_fails(solve, backend, to_device
     monkeypatch.setitem(BUILDERS, "multigrid", lambda matrix: slow)
     monkeypatch.setitem(BUILDERS, "dilu", lambda matrix: zero)
     predicted = {"multigrid": Prediction(0.0, 1.0), "DILU": Prediction(100.0, 1e-6)}
-    monkeypatch.setattr(
-        automatic_general,
-        "predict_general",
-        lambda of_cg, features, plain: predicted | {plain: Prediction(0.0, 1e3)},
-    )
+    predict(monkeypatch, predicted)
     result = solve(to_device(A), to_device(b), M="auto", rtol=1e-8)
     names = [stage.name for stage in result.stages]
     assert result.converged and names == ["multigrid", "DILU", "multigrid"] and result.M is slow
@@ -160,9 +157,7 @@ def test_a_stage_that_maxiter_would_end_is_left(backend, to_device, monkeypatch)
     """DILU would take fewer seconds up to `maxiter` than multigrid takes for its setup, but would not converge."""
     A, b = to_device(advection(100, 1e-2, "vortex")), to_device(numbers(10**4))
     predicted = {"DILU": Prediction(0.0, 1.0), "multigrid": Prediction(250.0, 1.0)}
-    monkeypatch.setattr(
-        automatic_general, "predict_general", lambda of_cg, features, plain: predicted | {plain: Prediction(0.0, 1e3)}
-    )
+    predict(monkeypatch, predicted)
     assert not bicgstab(A, b, M="dilu", rtol=1e-8, maxiter=150).converged
     result = bicgstab(A, b, M="auto", rtol=1e-8, maxiter=150)
     assert result.converged and [stage.name for stage in result.stages] == ["DILU", "multigrid"]
@@ -243,18 +238,18 @@ def test_cycles_do_not_grow_without_memory(backend, to_device, monkeypatch):
     np.testing.assert_array_equal(adaptive.residuals, fixed.residuals)
 
 
-FEATURES = Features(n=10**4, entries=5 * 10**4, surplus=0.0, positive=0.0, products=2)
+FEATURES = Features(n=10**4, entries=5 * 10**4, growth=1.9, products=0.25)
 PREDICTED = {"none": Prediction(0.0, 1.0), "ILU0": Prediction(1.0, 3.0), "multigrid": Prediction(50.0, 12.0)}
 
 
 @given(digits=st.floats(0.5, 15), side=st.integers(10, 10**4), name=st.sampled_from(["none", "Jacobi", "DILU", "ILU0"]))
 def test_iterations_grow_with_the_grid_unless_the_diagonal_dominates(digits, side, name):
     small, large = (replace_features(n=n, entries=5 * n) for n in (side**2, 4 * side**2))
-    few, many = (expected_iterations(name, digits, features) for features in (small, large))
+    few, many = (expected_iterations(name, digits, features, 2) for features in (small, large))
     assert few <= many <= 2 * few + 1e-9
-    dominant = [expected_iterations(name, digits, one._replace(surplus=1.5)) for one in (small, large)]
+    dominant = [expected_iterations(name, digits, one._replace(surplus=1.5), 2) for one in (small, large)]
     assert dominant[0] <= dominant[1] <= max(8 * digits, 1.0)
-    of_gmres = expected_iterations(name, digits, small._replace(products=1))
+    of_gmres = expected_iterations(name, digits, small, 1)
     assert of_gmres == pytest.approx(2 * few)
 
 
@@ -265,64 +260,44 @@ def replace_features(**changes):
 @given(dropped=st.floats(0, 1), less=st.floats(0, 1), digits=st.floats(0.5, 15))
 def test_iterations_of_ilu0_fall_with_what_it_drops(dropped, less, digits):
     of_laplace, more, fewer = (
-        expected_iterations("ILU0", digits, replace_features(dropped=part)) for part in (0.25, dropped, less * dropped)
+        expected_iterations("ILU0", digits, replace_features(products=part), 2)
+        for part in (0.25, dropped, less * dropped)
     )
     assert fewer <= more <= of_laplace
-    assert expected_iterations("ILU0", digits, replace_features(dropped=0.0)) <= 2 * digits
+    assert expected_iterations("ILU0", digits, replace_features(products=0.0), 2) <= 2 * digits
 
 
 @given(positive=st.floats(0, 1), less=st.floats(0, 1), digits=st.floats(0.5, 15))
 def test_iterations_of_multigrid_alone_grow_with_positive_entries(positive, less, digits):
     few, many = (replace_features(positive=part) for part in (less * positive, positive))
-    assert expected_iterations("multigrid", digits, few) <= expected_iterations("multigrid", digits, many)
+    assert expected_iterations("multigrid", digits, few, 2) <= expected_iterations("multigrid", digits, many, 2)
     for name in ("none", "DILU", "ILU0", "spilu"):
-        assert expected_iterations(name, digits, few) == expected_iterations(name, digits, many)
+        assert expected_iterations(name, digits, few, 2) == expected_iterations(name, digits, many, 2)
 
 
 @given(left=st.floats(0, 1e6), done=st.integers(1, 1000), digits=st.floats(0.1, 15))
 def test_a_stage_is_left_only_for_what_is_faster(left, done, digits):
-    untried = {name: one for name, one in PREDICTED.items() if name != "multigrid"}
-    name = next_stage("multigrid", done, left, digits, untried, PREDICTED, FEATURES)
-    seconds = fastest(untried, FEATURES, digits)[1]
+    expected = partial(expected_iterations, features=FEATURES, products=2)
+    forecast = Forecast(PREDICTED, expected, ("multigrid",), margin=1.2, most_slower=2.0)
+    name = forecast.next_stage("multigrid", done, left, digits, ("multigrid",))
+    seconds = forecast.seconds(forecast.fastest(digits, ("multigrid",)), digits)
     if name is not None:
         assert left * PREDICTED["multigrid"].iteration > seconds
         assert done * PREDICTED["multigrid"].iteration > SPENT * seconds
-    assert next_stage("multigrid", done, left, digits, {}, PREDICTED, FEATURES) is None
-    assert next_stage("multigrid", done, 0.0, digits, untried, PREDICTED, FEATURES) is None
+    assert forecast.next_stage("multigrid", done, left, digits, PREDICTED) is None
+    assert forecast.next_stage("multigrid", done, 0.0, digits, ("multigrid",)) is None
 
 
 def test_digits():
     assert digits_of(1e-8) == pytest.approx(8) and digits_of(0.0) == pytest.approx(15) and digits_of(np.inf) == 1
 
 
-def test_features(backend, to_device):
-    A = sp.csr_matrix(sp.diags_array([-1.0, 4.0, -1.0, 0.5], offsets=[-1, 0, 1, 5], shape=(50, 50)))
-    features = automatic_general.features_of(admit_matrix(to_device(A), finite=True), 2)
-    assert features.surplus == pytest.approx(2 - 6.5 / 4) and features.n == 50 and features.entries == 193
-    assert features.positive == pytest.approx(45 * 0.5 / 4 / 50)
-    if backend.name == "gpu":
-        assert features.width is None and features.dropped is None
-    else:
-        assert features.width == (45 * 5 + 5) / 50 and features.dropped == pytest.approx(1.5 / 16)
-
-
-def features_on_cpu(A: sp.csr_array) -> Features:
-    return automatic_general.features_of(admit_matrix(sp.csr_matrix(A), finite=True), 2)
-
-
-@pytest.mark.parametrize("matrix", [sp.csr_matrix((0, 0)), sp.csr_matrix(([1.0], ([0], [1])), shape=(3, 3))])
-def test_features_without_rows_or_a_diagonal(matrix):
-    features = features_on_cpu(matrix)
-    assert features.surplus == features.positive == 0 and features.width >= 0 and features.dropped >= 0
-
-
 def test_the_side_of_a_grid():
-    """In a plane, in space, and with rows in no order, which count as of a plane."""
-    plane, space = problems.laplacian((30, 30)), problems.laplacian((12, 12, 12))
-    order = np.random.default_rng(0).permutation(12**3)
-    assert features_on_cpu(plane).side == 30
-    assert features_on_cpu(space).side == pytest.approx(IN_SPACE * 12)
-    assert features_on_cpu(sp.csr_array(space)[order][:, order]).side == pytest.approx(12**1.5)
+    """In a plane and in space, whatever the order of the rows."""
+    plane, space = problems.laplacian((30, 30)), problems.laplacian((20, 20, 20))
+    order = np.random.default_rng(0).permutation(20**3)
+    for A, side in ((plane, 30), (space, IN_SPACE * 20), (sp.csr_array(space)[order][:, order], IN_SPACE * 20)):
+        assert side_of(features_of(admit_matrix(sp.csr_matrix(A), finite=True))) == pytest.approx(side)
 
 
 def renumbered(A: sp.csr_matrix, order: np.ndarray) -> sp.csr_matrix:

@@ -1,0 +1,101 @@
+"""What CG is expected to take with each preconditioner; see `Forecast`.
+
+The constants fit the matrices of `benchmarks/automatic.py`, but not those of `benchmarks/held_out.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from functools import partial
+
+from mcprecond.tuning.features import Features
+from mcprecond.tuning.forecast import Forecast, Prediction
+
+#: See `Forecast`.
+MARGIN, MOST_SLOWER = 3.0, 2.0
+#: How many iterations CG takes with Jacobi's preconditioner to reduce the residual by eight decimal digits, on grids of
+#: one to three dimensions with n points: the first number times n to the second power. On graphs that are like no grid
+#: it takes ELSEWHERE iterations.
+ON_GRIDS, ELSEWHERE = {1: (10.0, 1 / 2), 2: (2.0, 1 / 2), 3: (2.3, 1 / 3)}, 40.0
+#: It takes 1 plus OF_POSITIVE times `Features.positive` times as many, and 1 plus `Features.contrast` times as many.
+#: But if hardly any entry has the sign opposite to that of the diagonal, as in a mass matrix, it takes at most OF_MASS
+#: for each digit, since smooth errors are reduced at once.
+OF_POSITIVE, LEAST_NEGATIVE, OF_MASS = 2.5, 0.1, 3.0
+#: With sweeps by colors it takes the share OF_SWEEPS of these iterations, as the theory of SSOR has it for omega = 1 on
+#: meshes; SGS takes fewer if there are positive entries. If the contrast is at least CONTRAST, DILU takes the share
+#: OF_DILU. With ILU0 in the order of the rows, the share is OF_DROPPED times the root of `Features.dropped`.
+OF_SWEEPS, OF_DILU, OF_DROPPED, CONTRAST = 0.5, 0.4, 0.9, 1.0
+#: An iteration with ILU0 in the order of the rows takes ROW_ORDER times as long as one by colors, and LEVEL seconds
+#: more for each level of rows that do not depend on each other. The setup of DILU takes DILU times that of SGS. If the
+#: graph has hubs, sweeps need many colors, and take HUBS times as long.
+ROW_ORDER, LEVEL, DILU, HUBS = 2.3, 0.3e-6, 1.15, 2.0
+#: Multigrid takes PER_DIGIT iterations for each digit, and AT_LEAST more. Without candidates for its near-null space it
+#: takes 1 plus so many times `Features.positive` times as many: OF_STIFF, or OF_NODES if at least the share IN_NODES of
+#: the rows belongs to nodes of several unknowns, as in elasticity.
+PER_DIGIT, AT_LEAST, OF_STIFF, OF_NODES, IN_NODES = 1.0, 1.0, 6.0, 14.0, 0.8
+#: The setup of multigrid takes so many times as long as on a grid in a plane: in one and in three dimensions, on graphs
+#: that are like no grid, and if the contrast is at least CONTRAST, since coarse points are chosen then.
+SETUP, BY_POINTS = {1: 1.0, 2: 1.0, 3: 1.4, None: 4.0}, 1.6
+
+
+def forecast_cg(
+    times: Mapping[str, Prediction], features: Features, plain: str, device: str, *, has_candidates: bool
+) -> Forecast:
+    """Predict CG.
+
+    Parameters
+    ----------
+    times : mapping
+        See `predict_times`.
+    features : Features
+    plain : {"none", "Jacobi"}
+        The weakest candidate.
+    device : {"cpu", "gpu"}
+        On a GPU there is no sweep in the order of the rows.
+    has_candidates : bool
+        Whether there are candidates for the near-null space.
+    """
+    sweeps, multigrid = times["SGS"], times["multigrid"]
+    if features.has_hubs:
+        sweeps = Prediction(sweeps.setup, HUBS * sweeps.iteration)
+    setup = SETUP[features.dimensions] * (BY_POINTS if features.contrast >= CONTRAST else 1.0)
+    predicted = {
+        plain: times[plain],
+        "SGS": sweeps,
+        "DILU": Prediction(DILU * sweeps.setup, sweeps.iteration),
+        "multigrid": Prediction(setup * multigrid.setup, multigrid.iteration),
+    }
+    if device == "cpu" and not features.has_hubs:
+        levels = 2 * features.n / max(features.width, 1.0)
+        predicted["ILU0"] = Prediction(sweeps.setup, ROW_ORDER * sweeps.iteration + LEVEL * levels)
+    expected = partial(expected_iterations, features=features, has_candidates=has_candidates)
+    return Forecast(predicted, expected, ("multigrid",), MARGIN, MOST_SLOWER)
+
+
+def expected_iterations(name: str, digits: float, features: Features, *, has_candidates: bool = False) -> float:
+    """How many iterations a candidate is expected to take to reduce the residual by so many decimal digits."""
+    is_mass = features.negative < LEAST_NEGATIVE
+    if name == "multigrid":
+        per_share = 0.0 if has_candidates or is_mass else OF_NODES if features.in_nodes >= IN_NODES else OF_STIFF
+        return (1 + per_share * features.positive) * (PER_DIGIT * digits + AT_LEAST)
+    factor, power = ON_GRIDS[features.dimensions] if features.dimensions else (ELSEWHERE, 0.0)
+    harder = (1 + OF_POSITIVE * features.positive) * (1 + features.contrast)
+    iterations = factor * features.n**power * harder * digits / 8
+    if features.surplus > 0 and features.contrast < CONTRAST:  # the condition is about 2 / surplus - 1
+        condition = max(2 / features.surplus - 1, 1.0)
+        iterations = min(iterations, digits * math.log(10) * math.sqrt(condition) / 4)
+    if is_mass:
+        iterations = min(iterations, OF_MASS * digits)
+    return max(iterations * share_of_jacobi(name, features), 1.0)
+
+
+def share_of_jacobi(name: str, features: Features) -> float:
+    """Iterations with a preconditioner, divided by those with Jacobi's."""
+    if name == "SGS":
+        return OF_SWEEPS / (1 + features.positive / 2)
+    if name == "DILU":
+        return OF_SWEEPS if features.contrast < CONTRAST else OF_DILU
+    if name == "ILU0":
+        return min(OF_DROPPED * math.sqrt(features.dropped), OF_SWEEPS)
+    return 1.0
