@@ -96,12 +96,12 @@ class BuiltMultigrid(Multigrid):
         refuse_other_pattern(matrix, self.levels[0].A, self.backend)
         matrix = refuse_unfit(matrix, self.A_is_symmetric)
         self.is_halfway, was_extreme = True, self._is_extreme
+        self._free = {}  # graphs that were captured hold the damping of before
         self._set_scales(matrix, self._units(matrix) if self._units else None)
         if was_extreme or self._is_extreme:
             self._take_scales(matrix)
         update_levels(self.levels, self._coarse, in_scales(matrix, self._scales), self._narrowest)
         self.levels[0].A = matrix.csr
-        self._free = {}  # graphs that were captured hold the damping of before
         self.is_halfway = False
 
 

@@ -118,20 +118,21 @@ class ExtendedInterpolation(Interpolation):
         backend, xp = A.backend, A.backend.xp
         self.extended, self.count = extended, extended.count
         self.plain, self.longest_row = Truncation(extended.pattern, weights, most, kernels_for(A), backend), most
-        self.pattern = self.plain.pattern
+        pattern = self.plain.pattern
         self.relaxed: RelaxedRows | None = None
         relaxed = None
         if near is not None and bool((rows := near & (extended.numbers < 0)).any()):
-            relaxed = self._relax(A, xp.flatnonzero(rows), weights, hops)
-        self.csr = matrix_of_blocks(self.pattern, 1, 1, self.count, A.dtype, backend)
+            relaxed, pattern = self._relax(A, xp.flatnonzero(rows), weights, hops)
+        self.columns = pattern[1]
+        self.csr = matrix_of_blocks(pattern, 1, 1, self.count, A.dtype, backend)
         self._put(A, weights, relaxed)
         self.AP = product_with(A, self)
         if most < MOST:
             self.remark = f", {most} weights in a row of P" if most > 1 else ", one weight in a row of P"
 
-    def _relax(self, A: AdmittedMatrix, rows: Any, weights: Any, hops: int) -> Any:
+    def _relax(self, A: AdmittedMatrix, rows: Any, weights: Any, hops: int) -> tuple[Any, Pattern]:
         """Put relaxed rows in the place of some, by all weights before the truncation; return the values of these rows,
-        likewise before the truncation.
+        likewise before the truncation, and the pattern of P.
         """
         run, xp = kernels_for(A), A.backend.xp
         self.relaxed = RelaxedRows(A, rows, self.plain.pattern, self.count, hops)
@@ -139,9 +140,9 @@ class ExtendedInterpolation(Interpolation):
         self.plain.truncate(weights, run, plain)
         relaxed = self.relaxed.relax(A, plain)
         self.near = Truncation(self.relaxed.pattern, relaxed, MOST_NEAR, run, A.backend)
-        self.pattern, self.sources = replace_rows(self.plain.pattern, self.near.pattern, rows, xp)
+        pattern, self.sources = replace_rows(self.plain.pattern, self.near.pattern, rows, xp)
         self.longest_row = max(self.longest_row, MOST_NEAR)
-        return relaxed
+        return relaxed, pattern
 
     def update(self, A: AdmittedMatrix) -> None:
         self._put(A, self.extended.values(A), None)

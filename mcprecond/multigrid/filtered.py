@@ -35,15 +35,16 @@ class FilteredMatrix:
 
     def __init__(self, matrix: AdmittedMatrix, indptr: Any, indices: Any, B: Any) -> None:
         self.indptr, self.indices = indptr, indices
+        self._is_whole = len(indices) == matrix.indices.size
         self.take_candidate(B)
 
     def take_candidate(self, B: Any) -> None:
         """Take another candidate."""
-        self._B = B.reshape(-1)
+        self._B = None if self._is_whole else B.reshape(-1)
 
     def values(self, matrix: AdmittedMatrix) -> tuple[Any, Any]:
         """Return its values for those of A, and its inverse row sums."""
-        if len(self.indices) == matrix.indices.size:
+        if self._is_whole:
             return matrix.data, inverse_row_sums(matrix)
         xp, n = matrix.backend.xp, matrix.shape[0]
         values, sums = xp.empty(len(self.indices), matrix.dtype), xp.empty(n, matrix.dtype)

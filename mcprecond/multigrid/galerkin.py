@@ -13,7 +13,7 @@ import numpy as np
 from mcprecond.backends import KernelSet
 from mcprecond.matrix import AdmittedMatrix, rows_of
 from mcprecond.multigrid.interpolation import Interpolation
-from mcprecond.multigrid.patterns import begin_of, matrix_of_blocks, transpose_pattern
+from mcprecond.multigrid.patterns import Pattern, begin_of, matrix_of_blocks, offsets_of, transpose_pattern
 from mcprecond.multigrid.products import Arrays, Multiplication, Rows
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE UNKNOWNS CANDIDATES")
@@ -26,9 +26,11 @@ class Product(ABC):
     ----------
     P : Interpolation
     R : sparse matrix
-        P^H. Later values go into the same arrays.
+        P^H. Between updates its values may be of a narrower dtype than that of A, as `Level` says.
     coarse : AdmittedMatrix
-        R A P, likewise.
+        R A P. So may these.
+    columns : array of int32
+        The columns of R A P, by nodes.
     longest_row : int
         The length of the longest row of R.
     """
@@ -36,7 +38,13 @@ class Product(ABC):
     P: Interpolation
     R: Any
     coarse: AdmittedMatrix
+    columns: Any
     longest_row: int
+
+    @property
+    def pattern(self) -> Pattern:
+        """That of the coarse matrix, by nodes."""
+        return offsets_of(self.coarse.csr, self.P.k, self.P.k), self.columns
 
     @abstractmethod
     def update(self, A: AdmittedMatrix) -> None:
@@ -56,13 +64,15 @@ class Galerkin(Product):
     def __init__(self, A: AdmittedMatrix, P: Interpolation) -> None:
         self.P, backend = P, A.backend
         b, k, count, dtype = P.b, P.k, P.count, P.csr.dtype
-        self.R_pattern, self.places, longest = transpose_pattern(P.pattern, count, backend)
-        self.R = matrix_of_blocks(self.R_pattern, k, b, A.shape[0] // b, dtype, backend)
+        pattern, self.places, longest = transpose_pattern(P.pattern, count, backend)
+        self.R = matrix_of_blocks(pattern, k, b, A.shape[0] // b, dtype, backend)
+        self._columns_of_R = pattern[1]
         self.longest_row = int(longest[0]) * b
         self._update_adjoint(A)
         self.product = Multiplication(self._arrays_of_R(), P.AP.take(), 1, k, count, backend, self.longest_row)
-        self.pattern, values = self.product.in_order(k)
-        coarse = matrix_of_blocks(self.pattern, k, k, count, dtype, backend, values)
+        pattern, values = self.product.in_order(k)
+        self.columns = pattern[1]
+        coarse = matrix_of_blocks(pattern, k, k, count, dtype, backend, values)
         longest = self.product.longest * k
         self.coarse = AdmittedMatrix.computed(coarse, backend, longest, is_symmetric=A.is_symmetric)
         self._fill_empty(A)
@@ -74,7 +84,8 @@ class Galerkin(Product):
         """R = P^H."""
         P, (b, k) = self.P, (self.P.b, self.P.k)
         run = A.backend.kernels(KERNELS, OFFSET=self.places.dtype, VALUE=A.dtype, UNKNOWNS=b, CANDIDATES=k)
-        run.take_adjoint(len(self.places), b, k, *self.R_pattern, self.places, *P.pattern, P.csr.data, self.R.data)
+        pattern = offsets_of(self.R, k, b), self._columns_of_R
+        run.take_adjoint(len(self.places), b, k, *pattern, self.places, *P.pattern, P.csr.data, self.R.data)
 
     def _fill_empty(self, A: AdmittedMatrix) -> None:
         """If a column of P is zero, its coarse unknown gets a one on the diagonal."""

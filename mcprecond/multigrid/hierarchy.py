@@ -23,7 +23,6 @@ from mcprecond.multigrid.galerkin import Product
 from mcprecond.multigrid.interpolation import Interpolation
 from mcprecond.multigrid.small_levels import SmallLevels, first_small
 from mcprecond.multigrid.smoothers import Smoother
-from mcprecond.multigrid.strength import Connections
 from mcprecond.multigrid.tentative import Tentative
 from mcprecond.multigrid.two_steps import TwoSteps
 from mcprecond.preconditioners.base import LinearOperator, Preconditioner
@@ -45,7 +44,8 @@ class Level:
     Attributes
     ----------
     A : sparse matrix of SciPy or CuPy
-        That of the finest level is the one given, which is referred to, not copied. Cycles do not read it.
+        That of the finest level is the one given, which is referred to, not copied. On coarser levels with a smoother
+        its values have the dtype `stored`: they are computed in that of the finest A, and rounded.
     dtype : dtype
         Of the vectors; that of A may be a wider one.
     stored : dtype
@@ -55,12 +55,11 @@ class Level:
     smoother : Smoother or None
         None on a coarsest level that is solved by a dense matrix.
     P, R : sparse matrices, or None
-        To this level from the next coarser one, and to that one; None on the coarsest level.
-    C : Connections, or None
-        The strong connections between nodes. It, and what follows, is None on the coarsest level, and where another
-        package has built the levels.
+        To this level from the next coarser one, and to that one; None on the coarsest level. Their values are those
+        that cycles read, which may be rounded as well.
     T : Tentative, or None
-        The aggregates and the tentative prolongator.
+        The aggregates and the tentative prolongator. It, and what follows, is None on the coarsest level, and where
+        another package has built the levels.
     interpolation : Interpolation, or None
         Computes P.
     galerkin : Product, or None
@@ -78,7 +77,6 @@ class Level:
     R: Any = None
     prolongation: Csr | None = None
     restriction: Csr | None = None
-    C: Connections | None = None
     T: Tentative | None = None
     interpolation: Interpolation | None = None
     galerkin: Product | None = None
@@ -108,26 +106,33 @@ class Level:
             Csr(C, backend, stored=stored, dtype=to.dtype, argument=of.dtype, longest_row=longest)
             for C, to, of, longest in zip((P, R), (self, coarser), (coarser, self), longest_rows, strict=True)
         )
+        P.data, R.data = self.prolongation.values, self.restriction.values
 
     def replace_transfers(self) -> None:
-        """Take the values that P and R have now."""
+        """Take the values that P and R have now, and keep no wider ones."""
         assert self.prolongation is not None and self.restriction is not None
-        self.prolongation.replace(self.P)
-        self.restriction.replace(self.R)
+        for stored, C in ((self.prolongation, self.P), (self.restriction, self.R)):
+            stored.replace(C)
+            C.data = stored.values
 
 
 class Space:
     """What a cycle writes on one level: states of the operators, x, the right-hand side and the residual."""
 
-    def __init__(self, level: Level, backend: Backend, cycle: str, columns: int) -> None:
-        """`cycle` is "V" for a level with one correction, whatever the others do."""
+    def __init__(self, level: Level, backend: Backend, cycle: str, columns: int, has_own: bool) -> None:
+        """`cycle` is "V" for a level with one correction, whatever the others do. `has_own` says whether there are a
+        right-hand side and an x beside those that the cycle is given.
+        """
         n = level.A.shape[0]
         new = partial(backend.xp.empty, (n, columns) if columns > 1 else n, level.dtype)
         self.smoothing, self.prolongation, self.restriction = (
             None if part is None else part.new_state(columns)
             for part in (level.smoother, level.prolongation, level.restriction)
         )
-        self.b, self.x, self.r = new(), new(), new()
+        self.b: Any = new() if has_own else None
+        self.x: Any = new() if has_own else None
+        spare = None if level.smoother is None else level.smoother.spare(self.smoothing)
+        self.r = new() if spare is None else spare
         self.run = backend.kernels(KERNELS, VALUE=level.dtype)
         #: What does the cycle from this level on, where that is one kernel.
         self.small: SmallLevels | None = None
@@ -191,6 +196,11 @@ class Multigrid(Preconditioner):
     def only_launches(self) -> bool:  # type: ignore[override]
         """See `Preconditioner`: the host reads the size of a scaled r."""
         return not self._is_extreme and all(level.smoother.captures for level in self.levels if level.smoother)
+
+    @property
+    def _converts(self) -> bool:
+        """Whether vectors of the finest level differ from r and z."""
+        return self._scales is not None or self.levels[0].dtype != self.dtype
 
     @property
     def backend(self) -> Backend:  # type: ignore[override]
@@ -288,8 +298,8 @@ class Multigrid(Preconditioner):
         """See `Operator`: a space for each level."""
         levels, coarse, backend = self.levels, self._coarse, self.backend
         state = [
-            Space(level, backend, self.cycle if twice else "V", columns)
-            for level, twice in zip(levels, self._twice, strict=True)
+            Space(level, backend, self.cycle if twice else "V", columns, number > 0 or self._converts)
+            for number, (level, twice) in enumerate(zip(levels, self._twice, strict=True))
         ]
         first = first_small(levels, coarse, self._twice, min(self.presweeps, self.postsweeps), backend)
         if columns == 1 and first is not None:
@@ -299,8 +309,8 @@ class Multigrid(Preconditioner):
     def enqueue(self, state: list[Space], r: Any, z: Any) -> None:
         """See `Operator`: one cycle for all columns."""
         finest, scales, xp = state[0], self._scales, self.backend.xp
-        r, z = (v.reshape(finest.b.shape) for v in (r, z))
-        if scales is None and finest.b.dtype == r.dtype:
+        r, z = (v.reshape(finest.r.shape) for v in (r, z))
+        if not self._converts:
             self._cycle(state, 0, r, z)
         elif scales is None:
             finest.b[...] = r
@@ -629,6 +639,10 @@ class OtherCycle(Multigrid):
         super().__init__(self.levels, self._coarse, M.backend, origin)
         self.symmetric = M.symmetric
 
+    @property
+    def _scales(self) -> Any:
+        return self._of._scales
+
     def _take_levels(self) -> None:
         """Take the levels as they are now."""
         M = self._of
@@ -676,7 +690,6 @@ class AdjointCycle(OtherCycle):
 
     def _take_levels(self) -> None:
         super()._take_levels()
-        self._scales = self._of._scales
         self.levels = [
             level if level.smoother is None else replace(level, smoother=level.smoother.adjoint())
             for level in self.levels

@@ -29,7 +29,7 @@ from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.filtered import FilteredMatrix
 from mcprecond.multigrid.main_aggregates import main_aggregates
-from mcprecond.multigrid.patterns import PARTS, Pattern, least_entries, matrix_of_blocks
+from mcprecond.multigrid.patterns import PARTS, Pattern, least_entries, matrix_of_blocks, offsets_of
 from mcprecond.multigrid.products import Multiplication, Rows, place_of, product_pattern, take_row
 from mcprecond.multigrid.spectrum import jacobi_weights
 from mcprecond.multigrid.strength import Connections
@@ -54,10 +54,10 @@ class Interpolation(ABC):
         Unknowns of a node, and of a node of the coarse level.
     count : int
         Nodes of the coarse level.
-    pattern : pattern
-        Of P, by nodes.
     csr : sparse matrix
-        P. Later values go into the same arrays.
+        P. Between updates its values may be of a narrower dtype than that of A, as `Level` says.
+    columns : array of int32
+        The columns of P, by nodes.
     AP : Multiplication
         A P, with the blocks of a row of P in a row.
     longest_row : int
@@ -71,11 +71,16 @@ class Interpolation(ABC):
     b: int
     k: int
     count: int
-    pattern: Pattern
     csr: Any
+    columns: Any
     AP: Multiplication
     longest_row: int
     empty: Any
+
+    @property
+    def pattern(self) -> Pattern:
+        """That of P, by nodes."""
+        return offsets_of(self.csr, self.b, self.k), self.columns
 
     @abstractmethod
     def update(self, A: AdmittedMatrix) -> None:
@@ -85,7 +90,9 @@ class Interpolation(ABC):
 def product_with(A: AdmittedMatrix, P: Interpolation, most: float = np.inf) -> Multiplication:
     """Compute A P, but keep it only if it does not have more than so many entries, each of a row of a block of P."""
     factors = (A.indptr, A.indices, A.data), Rows.of(P.pattern, P.csr.data)
-    return Multiplication(*factors, P.b, P.k, P.count, A.backend, A.max_degree + 1, most)
+    product = Multiplication(*factors, P.b, P.k, P.count, A.backend, A.max_degree + 1, most)
+    product.shrink()
+    return product
 
 
 class SmoothedInterpolation(Interpolation):
@@ -133,11 +140,11 @@ class SmoothedInterpolation(Interpolation):
         self.moves = not filters and T.B is not None
         self.filtered = FilteredMatrix(A, *((C.indptr, C.indices) if filters else (A.indptr, A.indices)), B)
         strong, all_neighbors, longest = (C.indptr, C.indices), (nodes.indptr, nodes.indices), nodes.max_degree + 1
-        own, self.longest_row = rows_of_labels(T.labels, A.data, backend), longest * self.k
+        self.longest_row = longest * self.k
         self.take(T, B)
         self.smooths = False
         if smooths:
-            pattern = product_pattern(strong if filters else all_neighbors, own, self.count, backend, longest)
+            pattern = self._neighbors_of(strong if filters else all_neighbors, A, longest)
             if self.moves:
                 pattern = main_aggregates(pattern, strong, T.labels, backend)
             most = MOST_GROWTH * A.indices.size / self.k
@@ -151,19 +158,25 @@ class SmoothedInterpolation(Interpolation):
                 self.smooths = total(self.AP.entries - most) <= 0
         if not self.smooths:  # P is T, whose pattern leaves out the nodes that are in no aggregate
             identity = xp.arange(n + 1, dtype=nodes.indptr.dtype), xp.arange(n, dtype=np.int32)
-            self._multiply(A, product_pattern(identity, own, self.count, backend, 1))
+            self._multiply(A, self._neighbors_of(identity, A, 1))
             self.remark = ", P not smoothed"
+
+    def _neighbors_of(self, pattern: Pattern, A: AdmittedMatrix, longest_row: int) -> Pattern:
+        """The aggregates of the neighbors that a pattern lists for each node."""
+        own = rows_of_labels(self.T.labels, A.data, A.backend)
+        return product_pattern(pattern, own, self.count, A.backend, longest_row)
 
     def _multiply(self, A: AdmittedMatrix, pattern: Pattern, most: float = np.inf) -> None:
         """Take a pattern, and compute P and A P."""
-        self.pattern = pattern
+        self.columns = pattern[1]
         self.csr = matrix_of_blocks(pattern, self.b, self.k, self.count, A.dtype, A.backend)
         self.update(A)
         self.AP = product_with(A, self, most)
 
     def take(self, T: Tentative, B: Any) -> None:
         """Take another T with the same aggregates, and its candidates; the values of P follow by an update."""
-        self.T, self.empty, self._B = T, T.vanished, B.reshape(-1)
+        self.T, self.empty = T, T.vanished
+        self._B = B.reshape(-1) if self.moves else None
         self.filtered.take_candidate(B)
 
     def update(self, A: AdmittedMatrix) -> None:
@@ -175,13 +188,13 @@ class SmoothedInterpolation(Interpolation):
         else:
             smoothing = backend.xp.zeros_like(A.indptr), A.indices[:0], A.data[:0]
             dinv = backend.xp.zeros(n, A.dtype)
-        per_row = len(self.pattern[1]) / max(len(self.pattern[0]) - 1, 1)
+        per_row = len(self.columns) / max(n // b, 1)
         macros = {"OFFSET": A.indptr.dtype, "VALUE": A.dtype, "UNKNOWNS": b, "CANDIDATES": k}
         run = backend.kernels(KERNELS, **macros, LANES=lanes_for(2 * k * per_row))
-        own = self.T.labels, self.T.Q.reshape(-1)
-        candidates = self._B, self.T.B.reshape(-1) if self.moves else self._B
+        Q = self.T.Q.reshape(-1)
+        candidates = (1, self._B, self.T.B.reshape(-1)) if self.moves else (0, Q, Q)
         pattern = *self.pattern, self.csr.data
-        run.smooth_rows(n, b, k, self.count, *smoothing, OMEGA, dinv, *own, int(self.moves), *candidates, *pattern)
+        run.smooth_rows(n, b, k, self.count, *smoothing, OMEGA, dinv, self.T.labels, Q, *candidates, *pattern)
 
 
 @compile_inlined

@@ -119,6 +119,12 @@ def matrix_of_blocks(
     return canonical_csr(values, indices, indptr, (nodes * rows, width * columns), backend)
 
 
+def offsets_of(csr: Any, rows: int, columns: int) -> Any:
+    """The row offsets of the pattern that `matrix_of_blocks` has made this matrix from, as a new array."""
+    offsets = csr.indptr[::rows].astype(np.int64)
+    return offsets if rows == columns == 1 else offsets // (rows * columns)
+
+
 # On the CPU.
 
 

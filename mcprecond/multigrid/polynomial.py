@@ -115,6 +115,9 @@ class Polynomial(Smoother):
     def residual(self, state: Any, b: Any, x: Any, r: Any) -> None:
         self.A.enqueue_residual(state[0], b, x, r)
 
+    def spare(self, state: Any) -> Any:
+        return state[2]
+
     @property
     def nbytes(self) -> int:  # type: ignore[override]
         return self.A.nbytes + self.dinv.nbytes

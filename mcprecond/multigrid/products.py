@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mcprecond.backends import Backend, KernelSet, compile_inlined, compile_loop
+from mcprecond.backends import Backend, KernelSet, compile_inlined, compile_loop, offset_type
 from mcprecond.backends.cuda_source import BLOCK, WARP
 from mcprecond.backends.team.atomics import atomic_add, atomic_max
 from mcprecond.linalg.csr import lanes_for
@@ -184,17 +184,16 @@ class Multiplication:
         xp = self.backend.xp
         found = self.backend.zeros(COUNTERS, np.int64)
         self.stages, self.entries, self.longest = list[Stage](), 0, 0
-        columns, numbers = xp.empty(self.room, np.int32), xp.empty(self.room * self.k, self.dtype)
         begins, ends = xp.empty((2, self.n), np.int64)
-        self.rows = Rows(begins, ends, columns, numbers)
+        # The arrays have no other name here, so that `_move` frees them.
+        self.rows = Rows(begins, ends, xp.empty(self.room, np.int32), xp.empty(self.room * self.k, self.dtype))
         stage, is_again, later = Stage(lanes, xp.empty(0, np.int32), self.n), False, list[Stage]()
         while True:
             if not is_again:
                 self.stages.append(stage)
             left_over = xp.empty(stage.length, np.int32)
             run, first, last = self._launch(stage, left, right)
-            rows = self.backend.record(self.rows)
-            run.multiply_rows(*first, self.room, reserved, found, *rows, left_over, *last)
+            run.multiply_rows(*first, self.room, reserved, found, *self.backend.record(self.rows), left_over, *last)
             used, self.entries, self.longest, count, waiting, lacking = map(int, self.backend.to_host(found))
             if count:
                 later.append(Stage(WARP if stage.lanes < WARP else BLOCK, left_over[:count], count))
@@ -205,7 +204,7 @@ class Multiplication:
             if is_again:  # with more room
                 found[USED] = self.room
                 # Where a row does not fit into what is left of a reservation, less than its length stays empty.
-                self._enlarge(self.room + 2 * lacking + unused)
+                self._move(self.room + 2 * lacking + unused)
                 stage = Stage(stage.lanes, left_over[len(left_over) - waiting :], waiting)
             elif later:
                 stage = later.pop()
@@ -213,13 +212,18 @@ class Multiplication:
                 return used
             found[LEFT_OVER:] = 0
 
-    def _enlarge(self, room: int) -> None:
-        """Make more room, and keep what is there."""
-        xp, rows = self.backend.xp, self.rows
-        assert rows is not None
-        columns, numbers = xp.empty(room, np.int32), xp.empty(room * self.k, self.dtype)
-        columns[: self.room], numbers[: self.room * self.k] = rows.columns, rows.numbers
-        self.rows, self.room = rows._replace(columns=columns, numbers=numbers), room
+    def _move(self, room: int) -> None:
+        """Copy the entries to arrays with so much room: the columns first, so that their old array is freed before the
+        numbers are copied.
+        """
+        xp, used = self.backend.xp, min(self.room, room)
+        assert self.rows is not None
+        columns = xp.empty(room, np.int32)
+        columns[:used] = self.rows.columns[:used]
+        self.rows = self.rows._replace(columns=columns)
+        numbers = xp.empty(room * self.k, self.dtype)
+        numbers[: used * self.k] = self.rows.numbers[: used * self.k]
+        self.rows, self.room = self.rows._replace(numbers=numbers), room
 
     def _launch(self, stage: Stage, left: Arrays, right: Rows) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
         """Return the kernels of a stage, and their first and last arguments."""
@@ -241,18 +245,25 @@ class Multiplication:
         xp, count = self.backend.xp, len(self.offsets) - 1
         return self.of_rows, xp.arange(count, dtype=np.int32), xp.ones(count, self.dtype)
 
+    def shrink(self) -> None:
+        """Copy the product with the first numbers, if it is kept, to smaller arrays if there are much larger ones."""
+        if self.rows is not None and self.room < LEAST_USED * len(self.rows.columns):
+            self._move(self.room)
+
     def take(self) -> Rows:
         """Return the product with the first numbers, and keep where its rows lie, for `compute`."""
+        self.shrink()
         rows, self.rows = self.rows, None
         assert rows is not None
-        columns = rows.columns[: self.room]
-        is_tight = len(columns) >= LEAST_USED * len(rows.columns)
-        self.kept = rows._replace(columns=columns if is_tight else columns.copy(), numbers=None)
-        return rows._replace(columns=columns)
+        begins, ends = (places.astype(offset_type(self.room)) for places in rows[:2])
+        self._kept = begins, ends, rows.columns
+        return rows
 
     def compute(self, left: Arrays, right: Rows) -> Rows:
         """Return the product with other numbers of the factors. Launches kernels only."""
-        rows = self.kept._replace(numbers=self.backend.xp.empty(self.room * self.k, self.dtype))
+        begins, ends, columns = self._kept
+        numbers = self.backend.xp.empty(self.room * self.k, self.dtype)
+        rows = Rows(begins.astype(np.int64), ends.astype(np.int64), columns, numbers)
         self.compute_into(left, right, rows, 1)
         return rows
 

@@ -26,6 +26,7 @@ from mcprecond.multigrid.interpolation import Interpolation, SmoothedInterpolati
 from mcprecond.multigrid.lonely import join_lonely
 from mcprecond.multigrid.named_smoothers import POLYNOMIALS, choose_smoother, new_smoother
 from mcprecond.multigrid.patterns import matrix_of_blocks
+from mcprecond.multigrid.polynomial import Polynomial
 from mcprecond.multigrid.spectrum import with_largest_eigenvalue
 from mcprecond.multigrid.splitting import classical_strength, split
 from mcprecond.multigrid.stiff_rows import FINEST_HOPS, HOPS, points_near
@@ -88,13 +89,19 @@ def build_levels(first: AdmittedMatrix, coarsen: Coarsening, how: Options) -> tu
     narrowing = Narrowing(backend, NOT_DEFINITE)
     while True:
         number, level = len(levels) - 1, levels[-1]
+        if A.shape[0] > MOST_DENSE:  # before more memory is taken
+            connect_last(levels, backend)
         smoothed = sum(not isinstance(level.smoother, ExactPoints) for level in levels)
         if A.shape[0] > how.max_coarse and smoothed < how.max_levels:
             A = with_largest_eigenvalue(A, level.block_size)
             coarsen(level, A, number)
-        if level.galerkin is None and A.shape[0] <= MOST_DENSE:
+        is_dense = level.galerkin is None and A.shape[0] <= MOST_DENSE
+        if is_dense:
             # If A is nearly singular, its inverse in single precision may be indefinite by rounding.
             level.dtype = A.dtype
+        if A.shape[0] <= MOST_DENSE:
+            connect_last(levels, backend)
+        if is_dense:
             sizes = partial(sizes_without_couplings, first, levels)
             coarse = Dense(A.csr, backend, definite=how.is_symmetric, sizes=sizes)
             break
@@ -111,11 +118,16 @@ def build_levels(first: AdmittedMatrix, coarsen: Coarsening, how: Options) -> tu
         levels.append(Level(A.csr, how.narrow, how.narrow, level.galerkin.P.k))
         coloring = coloring if isinstance(coloring, str | AutoColoring) else "auto"
     narrowing.refuse_lost()
-    for level, coarser in pairwise(levels):
+    narrowing.keep_narrow()
+    return levels, coarse
+
+
+def connect_last(levels: list[Level], backend: Backend) -> None:
+    """Connect the last level, whose vectors have their final dtype, to the one before."""
+    for level, coarser in pairwise(levels[-2:]):
         assert level.interpolation is not None and level.galerkin is not None
         longest = level.interpolation.longest_row, level.galerkin.longest_row
         level.connect(coarser, level.interpolation.csr, level.galerkin.R, longest, backend)
-    return levels, coarse
 
 
 @dataclass
@@ -128,12 +140,12 @@ class Budget:
 
     def add(self, nodes: AdmittedMatrix, P: Interpolation | None = None) -> None:
         """Add a level; where points are eliminated, cycles read P in place of A."""
-        self.entries += nodes.indices.size if P is None else len(P.pattern[1])
+        self.entries += nodes.indices.size if P is None else len(P.columns)
         self.most = self.most or self.complexity * nodes.indices.size
 
     def allows(self, product: Galerkin) -> bool:
         """Whether there may be a level with this coarse matrix."""
-        return self.entries + len(product.pattern[1]) <= self.most
+        return self.entries + len(product.columns) <= self.most
 
 
 @dataclass
@@ -191,7 +203,7 @@ class Aggregation:
         if P.smooths and not self.budget.allows(product):
             P = SmoothedInterpolation(A, nodes, C, T, self.B, smooths=False)
             product = Galerkin(A, P)
-        level.C, level.T, level.interpolation, level.galerkin = C, T, P, product
+        level.T, level.interpolation, level.galerkin = T, P, product
         self.B, self.block_size, self._product = T.B, k, product
 
     def _nodes_of(self, A: AdmittedMatrix) -> AdmittedMatrix:
@@ -263,14 +275,19 @@ def update_levels(levels: list[Level], coarse: Dense | None, first: AdmittedMatr
     """Take the values of a matrix with the same pattern into the arrays that are there: captured applications read
     them.
     """
-    A, narrowing = first, Narrowing(first.backend, NOT_DEFINITE)
+    A, narrowing, kept = first, Narrowing(first.backend, NOT_DEFINITE), None
+    if isinstance(levels[0].smoother, Polynomial):
+        kept = levels[0].smoother.A.values
     for number, level in enumerate(levels):
         if level.smoother is not None and not level.smoother.is_exact:
             A = with_largest_eigenvalue(A, level.block_size)
-            values = narrowing.narrow(A, level.stored, number)
+            values = narrowing.narrow(A, level.stored, number, kept)
             with naming_level(number):
                 level.smoother.update(values)
         if level.interpolation is not None:
+            kept = levels[number + 1].A.data
+            for csr in (level.P, level.R, levels[number + 1].A):
+                make_room(csr, A.dtype, first.backend)
             level.interpolation.update(A)
             if isinstance(level.smoother, ExactPoints):
                 level.smoother.update(A)
@@ -281,6 +298,13 @@ def update_levels(levels: list[Level], coarse: Dense | None, first: AdmittedMatr
     narrowing.refuse_lost()
     if coarse is not None:
         coarse.update(A.csr, first.backend, partial(sizes_without_couplings, first, levels))
+    narrowing.keep_narrow()
+
+
+def make_room(csr: Any, dtype: Any, backend: Backend) -> None:
+    """Let a matrix whose values are kept in a narrower dtype have room for those that are computed anew."""
+    if csr.dtype != dtype:
+        csr.data = backend.xp.empty(csr.indices.size, dtype)
 
 
 def update_candidates(levels: list[Level], B: Any, block_size: int, backend: Backend) -> None:

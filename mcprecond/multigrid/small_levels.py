@@ -54,7 +54,8 @@ class SmallLevels:
             for A in (smoother.A, level.prolongation, level.restriction):
                 fields += [0] * 5 if A is None else [A.indptr, A.indices, A.values, A.rows, A.lanes]
             fields += [smoother.dinv, coefficients, smoother.degree]
-            fields += [own.b, own.x, own.r, d, other, counters[number:], blocks]
+            fields += [0 if v is None else v for v in (own.b, own.x)]  # the first level has what the cycle is given
+            fields += [own.r, d, other, counters[number:], blocks]
         fields += [0] * (len(fields) // count * (MOST_LEVELS - count))
         below = (0, 0, 0) if coarse is None else (coarse.matrix, spaces[-1].b, spaces[-1].x)
         self._arguments = (*backend.record(tuple(fields)), count, *below)

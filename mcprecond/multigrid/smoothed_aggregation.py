@@ -76,8 +76,9 @@ class SmoothedAggregation(BuiltMultigrid):
         The dtype of the vectors of all levels, and of the values that a cycle reads. By default it is single
         precision, with two exceptions: the vectors of the finest level, and the values that sweeps read there, have
         the dtype of A; and all levels have that dtype where `smoother` is a function, or where the largest diagonal
-        entry of A is more than 10^6 times the smallest one, since rounding might then hide weak couplings. r, M r, the
-        matrices in `levels` and a dense coarsest level always have the dtype of A.
+        entry of A is more than 10^6 times the smallest one, since rounding might then hide weak couplings. r, M r and
+        a dense coarsest level always have the dtype of A, and setup and updates compute in it. `levels` has the values
+        that cycles read.
     device : {"cpu", "gpu"}, optional
         "gpu" for a SciPy matrix: vectors stay NumPy arrays, the cycles run on the GPU.
 

@@ -46,6 +46,12 @@ class Smoother(Operator):
     def residual(self, state: Any, b: Any, x: Any, r: Any) -> None:
         """r = b - A x."""
 
+    def spare(self, state: Any) -> Any:
+        """Return a vector of a state that is free but within sweeps, so that `before` and `residual` may write r there;
+        None if there is none.
+        """
+        return None
+
     @abstractmethod
     def update(self, matrix: AdmittedMatrix) -> None:
         """Take new values from a matrix with the same pattern."""
@@ -199,6 +205,9 @@ class Correction(Smoother):
 
     def residual(self, state: Any, b: Any, x: Any, r: Any) -> None:
         self.A.enqueue_residual(state[0], b, x, r)
+
+    def spare(self, state: Any) -> Any:
+        return state[3]
 
     def update(self, matrix: AdmittedMatrix) -> None:
         self.A.replace(matrix.csr)

@@ -141,17 +141,25 @@ class Narrowing:
         self._flaws, self._why_not = backend.zeros(2, np.int32), why_not
         self._narrowed: list[tuple[int, AdmittedMatrix, AdmittedMatrix]] = []
 
-    def narrow(self, matrix: AdmittedMatrix, dtype: Any, level: int) -> AdmittedMatrix:
-        """Return the matrix of a level in another dtype, with zeros in place of entries that underflow there."""
+    def narrow(self, matrix: AdmittedMatrix, dtype: Any, level: int, before: Any = None) -> AdmittedMatrix:
+        """Return the matrix of a level in another dtype, with zeros in place of entries that underflow there. Its
+        values replace those of `before`, an array that is no longer needed, if that has this dtype.
+        """
         if matrix.dtype == dtype:
             return matrix
         info, backend = np.finfo(dtype), matrix.backend
-        narrow = backend.xp.empty(matrix.data.size, dtype)
+        narrow = backend.xp.empty(matrix.data.size, dtype) if before is None or before.dtype != dtype else before
         parts, of_matrix = narrow.view(info.dtype), matrix.data.view(np.finfo(matrix.dtype).dtype)
         run = backend.kernels(KERNELS, VALUE=matrix.dtype, STORED=np.dtype(dtype))
         run.narrow_numbers(len(parts), of_matrix, float(info.tiny), float(info.max), parts, self._flaws)
         self._narrowed.append((level, matrix, _with_values(matrix, narrow)))
         return self._narrowed[-1][-1]
+
+    def keep_narrow(self) -> None:
+        """Let the coarse matrices have their narrower values, so that the others are freed."""
+        for level, matrix, narrow in self._narrowed:
+            if level > 0:  # the finest one is the user's
+                matrix.csr.data = narrow.data
 
     def refuse_lost(self) -> None:
         """Raise ValueError if an entry is too large for its dtype, or one of a diagonal too small; names the level and
@@ -184,7 +192,8 @@ def lost_entry(matrix: AdmittedMatrix, narrow: AdmittedMatrix) -> int | None:
 
 def without_couplings(R: Any, diagonal: Any, backend: Backend) -> Any:
     """The diagonal of R A P if A has nothing but this one."""
-    return Csr(canonical_csr(abs(R.data) ** 2, R.indices, R.indptr, R.shape, backend), backend).times(diagonal)
+    squares = abs(R.data).astype(diagonal.dtype) ** 2
+    return Csr(canonical_csr(squares, R.indices, R.indptr, R.shape, backend), backend).times(diagonal)
 
 
 def refuse_indefinite(coarse: AdmittedMatrix, R: Any, A: AdmittedMatrix, level: int, narrowest: Any) -> None:

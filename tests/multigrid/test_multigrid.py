@@ -231,7 +231,7 @@ def test_tentative_and_galerkin(to_device, backend, block_size, n):
     A = sp.csr_matrix(sp.kron(grid5(n), [[2.0, 0.5], [0.5, 3.0]]))
     B = np.random.default_rng(0).uniform(0.5, 1.5, (A.shape[0], 3 if block_size == 2 else 2))
     B[: A.shape[0] // 2, 1] = 2 * B[: A.shape[0] // 2, 0]
-    M = SmoothedAggregation(to_device(A), to_device(B), block_size=block_size, max_coarse=10)
+    M = SmoothedAggregation(to_device(A), to_device(B), block_size=block_size, max_coarse=10, dtype="float64")
     candidates = B
     for level, coarser in pairwise(M.levels):
         Q, labels, b = backend.to_host(level.T.Q), backend.to_host(level.T.labels), level.interpolation.b
@@ -612,7 +612,10 @@ def test_which_levels_have_single_precision(to_device):
     assert of["float32"].nbytes <= of[None].nbytes < of["float64"].nbytes
     assert [of[dtype].levels[0].smoother.A.values.dtype for dtype in (None, "float32")] == [np.float32] * 2
     for M in of.values():
-        assert M.dtype == np.float64 and all(level.A.dtype == np.float64 for level in M.levels)
+        finest, *coarser, coarsest = M.levels
+        assert M.dtype == finest.A.dtype == coarsest.A.dtype == np.float64
+        assert all(level.A.dtype == level.stored for level in coarser)
+        assert all(level.P.dtype == level.R.dtype == level.prolongation.values.dtype for level in M.levels[:-1])
     by_function = SmoothedAggregation(A, smoother=MulticolorSGS, max_coarse=50)
     assert all(level.dtype == np.float64 for level in by_function.levels)
 
@@ -1033,7 +1036,7 @@ def test_blocks_of_main_aggregates_keep_the_candidates(to_device, backend, dtype
     scale = sp.diags_array(rng.uniform(1, 2, A.shape[0]))
     A = sp.csr_matrix(turn @ A @ turn.conj()).astype(dtype)
     other = sp.csr_matrix(scale @ A @ scale)
-    M = SmoothedAggregation(to_device(A), to_device((turn @ B).astype(dtype)), block_size=3, max_coarse=10)
+    M = SmoothedAggregation(to_device(A), to_device((turn @ B).astype(dtype)), block_size=3, max_coarse=10, dtype=dtype)
     B = backend.to_host(M._B)  # in other units
     for C in (A, other):
         M.update(to_device(C))
