@@ -48,6 +48,10 @@ CUDA_CONSTANTS = {
 }
 
 
+#: See `AdmittedMatrix.has_hubs`.
+HUB = 50
+
+
 class PatternChangedError(ValueError):
     """New values were given for another pattern than that of the object: build a new object for it."""
 
@@ -121,6 +125,11 @@ class AdmittedMatrix:
     def shape(self) -> tuple[int, int]:
         """(n, n)."""
         return self.csr.shape
+
+    @property
+    def has_hubs(self) -> bool:
+        """Whether the longest row has more than HUB times as many entries as the average row."""
+        return (self.max_degree + 1) * self.shape[0] > HUB * self.indices.size
 
     @property
     def dtype(self) -> Any:

@@ -161,9 +161,9 @@ def solve_matrix(
 ) -> SolveResult[Any]:
     """Solve for a matrix in canonical form."""
     may_be_definite = bool(A.extremes[0] > 0)
-    if may_be_definite:
-        A = examined(A, with_features=True)
-    symmetric = A.first_unsymmetric is None if may_be_definite else is_hermitian(A)
+    if may_be_definite and not A.has_hubs:
+        A = examined(A, with_features=True)  # which multigrid needs, too
+    symmetric = is_hermitian(A) if A.findings is None else A.first_unsymmetric is None
     suits_cg = symmetric and not (isinstance(M, Preconditioner) and not M.symmetric)
     if not suits_cg:
         refuse_given(given, "a symmetric or Hermitian A and M")

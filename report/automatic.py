@@ -1,5 +1,5 @@
-"""What ``benchmarks/automatic.py`` says: how good ``M="auto"`` is beside the best of all preconditioners with their
-defaults, and where CG is better off without any of ours. Times include setup.
+"""What ``benchmarks/automatic.py`` says: how good ``solve(A, b)`` is beside the best of all that it chooses from, and
+where CG is better off without a preconditioner of ours. Times include setup.
 """
 
 from __future__ import annotations
@@ -11,25 +11,38 @@ from report.noise import Range, verdict
 from report.results import Document, Row, date, place
 from report.tables import number, table
 
-AUTO = "auto"
+SOLVE, DIRECT, LIBRARY = "solve", "direct", "library, Jacobi"
 FILES = ("automatic-gpu", "automatic-cpu")
 #: CG runs alone or with Jacobi, whichever is faster, and is compared with the fastest of the other preconditioners.
 CG = ("none", "Jacobi")
 HEADER = ["", "CG was the fastest on", "a preconditioner on", "none was faster below", "CG was never the fastest above"]
-#: The preconditioners that "auto" is compared with, and the words that the page uses for each.
-FIXED = {"none": "without one"} | {name: f"with {name}" for name in ("Jacobi", "SGS", "DILU", "ILU0", "multigrid")}
+#: The preconditioners that `solve` is compared with, beside the direct solver, and the words of the page for each.
+FIXED = {"none": "without one"} | {
+    name: f"with {name}" for name in ("Jacobi", "SGS", "SGS, float32", "DILU", "ILU0", "multigrid")
+}
 
 
 def times(case: Row, names: Iterable[str] = FIXED) -> dict[str, Range]:
-    """The times of setup and solve of those of these preconditioners with which CG converged."""
+    """The times of setup and solve of those of these that converged."""
     rows = named(case["solvers"])
-    return {name: Range.of(rows[name]) for name in names if rows[name]["converged"]}
+    return {name: Range.of(rows[name]) for name in names if name in rows and rows[name]["converged"]}
 
 
-def multiple(case: Row, name: str = AUTO) -> float:
-    """The time divided by that of the best preconditioner. A solve that failed counts as the slowest one."""
-    others = times(case).values()
+def candidates(case: Row) -> dict[str, Range]:
+    """The times of CG with each preconditioner, and of the direct solver."""
+    return times(case, [*FIXED, DIRECT])
+
+
+def multiple(case: Row, name: str = SOLVE) -> float:
+    """The time divided by that of the best candidate. A solve that failed counts as the slowest one."""
+    others = candidates(case).values()
     return times(case, [name]).get(name, max(others)).found / min(others).found
+
+
+def of_library(case: Row) -> float:
+    """The time of `solve`, divided by that of the library's CG with Jacobi; 0 where that fails."""
+    found = times(case, [SOLVE, LIBRARY])
+    return found[SOLVE].found / found[LIBRARY].found if len(found) == 2 else 0.0
 
 
 def failures(name: str, cases: list[Row]) -> int:

@@ -27,11 +27,10 @@ from mcprecond.typing import Device, DeviceArray, HostArray, Matrix
 MOST_ONE_SIDED, MOST_LONELY = 0.05, 0.002
 #: It is chosen, too, if some points have large positive entries, as at flat triangles, but at most this share of them.
 MOST_FLAT = 0.1
-#: A graph has hubs if its longest row has more than HUB times as many entries as the average row. Coarse levels are
-#: dense on such graphs, and their setup takes as long as hundreds of products with A. So the hierarchy has one level if
-#: CG with Jacobi's preconditioner probably reduces the residual by the factor TOLERANCE within FEW steps. We assume
-#: that it goes on to converge as fast as in its first STEPS steps.
-HUB, STEPS, FEW, TOLERANCE = 50, 20, 60, 1e-8
+#: Coarse levels are dense on graphs with hubs, and their setup takes as long as hundreds of products with A. So the
+#: hierarchy has one level if CG with Jacobi's preconditioner probably reduces the residual by the factor TOLERANCE
+#: within FEW steps. We assume that it goes on to converge as fast as in its first STEPS steps.
+STEPS, FEW, TOLERANCE = 20, 60, 1e-8
 
 
 def why_points(found: Features) -> str | None:
@@ -47,7 +46,7 @@ def why_points(found: Features) -> str | None:
 
 def needs_no_levels(A: AdmittedMatrix) -> bool:
     """Whether the smoother alone serves a canonical matrix with a positive diagonal whose graph has hubs."""
-    if A.shape[0] <= MOST_DENSE or (A.max_degree + 1) * A.shape[0] <= HUB * A.indices.size:
+    if A.shape[0] <= MOST_DENSE or not A.has_hubs:
         return False  # one level of so few unknowns would be inverted
     return fall_of_residual(A, STEPS) < TOLERANCE ** (STEPS / FEW)
 

@@ -119,7 +119,7 @@ MEASURED = {
             "none": (NOTHING, Work(10e-6, 3e-12, 30e-12)),
             "Jacobi": (Work(1.5e-3, 0, 0), Work(13e-6, 3e-12, 58e-12)),
             "SGS": (Work(3.5e-3, 40e-12, 0), NOTHING),
-            "multigrid": (Work(10e-3, 0.25e-9, 1.7e-9), Work(0.3e-3, 14e-12, 0.17e-9)),
+            "multigrid": (Work(10e-3, 0.35e-9, 5e-9), Work(0.3e-3, 14e-12, 0.3e-9)),
         },
     ),
     "cpu": Speeds(

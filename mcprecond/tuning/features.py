@@ -9,20 +9,32 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
+from mcprecond.backends import KernelSet, compile_inlined, compile_row
+from mcprecond.backends.cuda_source import BLOCK
+from mcprecond.backends.sorting import lower_bound
 from mcprecond.matrix import AdmittedMatrix
 
-#: How many rows are read; of how many of them the neighbors are read, too, and of how many the neighbors of these.
-ROWS, NEAR, FAR = 128, 16, 12
-#: The neighbors of neighbors are not read if their rows have more than MOST_ENTRIES entries, and no neighbors if there
-#: are hubs: if the longest row has more than HUB times as many entries as the average row.
-MOST_ENTRIES, HUB = 10**6, 50
+KERNELS = KernelSet(__file__, "OFFSET VALUE (LANES)")
+
+#: How many rows are read; of how many of them the neighbors are read, too, and of how many all that can be reached in
+#: three steps, of which no more than MOST_REACHED are counted.
+ROWS, NEAR, FAR, MOST_REACHED = 128, 16, 12, 2048
 #: The largest growth of graphs that are like a line, a grid in a plane and a grid in space. Grids of 5, 9, 7 and 27
 #: points have 1.9, 2.0, 2.5 and 2.7.
 GROWTH = 1.7, 2.35, 3.5
-#: Shares of the diagonal are cut off here, so that sums of them are finite.
+#: Units do not differ if the surplus in the units of the user differs by less than this from that for an even diagonal.
+SAME_UNITS = 0.1
+#: Entries divided by the diagonal are cut off here, so that sums of them are finite.
 HUGE = 1e30
+HAS_PIVOT, BESIDE, EVEN, POSITIVE, NEGATIVE, FARTHEST, CONTRAST, IN_NODES, IN_TWO, IN_THREE, PRODUCTS, DROPPED = range(
+    FIELDS := 12
+)
+CUDA_CONSTANTS = {
+    **{"FIELDS": FIELDS, "HAS_PIVOT": HAS_PIVOT, "BESIDE": BESIDE, "FARTHEST": FARTHEST, "CONTRAST": CONTRAST},
+    **{"IN_NODES": IN_NODES, "IN_TWO": IN_TWO, "IN_THREE": IN_THREE, "PRODUCTS": PRODUCTS, "DROPPED": DROPPED},
+    **{"MOST_REACHED": MOST_REACHED, "HUGE_SHARE": HUGE},
+}
 
 
 class Features(NamedTuple):
@@ -30,10 +42,13 @@ class Features(NamedTuple):
 
     Attributes
     ----------
-    n, entries, longest_row : int
-        Rows of the matrix, all of its entries, and those of its longest row.
+    n, entries : int
+        Rows of the matrix, and its entries.
+    has_hubs : bool
+        See `AdmittedMatrix.has_hubs`. Then nothing is known of neighbors.
     surplus : float
-        The median of ``(2 |a_ii| - sum_j |a_ij|) / |a_ii|``: how much the diagonal dominates.
+        The median of ``(2 |a_ii| - sum_j |a_ij|) / |a_ii|``: how much the diagonal dominates. If unknowns have
+        different units, in units in which the diagonal is even.
     positive, negative : float
         For each row, the sum of the off-diagonal entries that have the sign of the diagonal entry, and of those that
         have the other sign, divided by that entry; the means over the rows. Upwind differences have 0 and 1. Streamline
@@ -46,8 +61,8 @@ class Features(NamedTuple):
     products, dropped : float
         What ILU0 changes in a row, if it factors A in the order of the rows, by the products ``l_ik u_kj`` of the
         entries of the triangles of A, divided by the diagonal entry. `products` is the sum of their magnitudes over all
-        k and j, and `dropped` the magnitude of their sum over those for which a_ij is not stored. These are the 0.9
-        quantiles. They are 1/4 and 1/8 for the Laplacian on five points.
+        k and j, and `dropped` the magnitude of the real part of their sum over those for which a_ij is not stored.
+        These are the 0.9 quantiles. They are 1/4 and 1/8 for the Laplacian on five points.
     contrast : float
         By how many decades the largest entry beside the diagonal of a row is below that of one of its neighbors: the
         0.9 quantile. About 0 where coefficients vary smoothly.
@@ -58,7 +73,7 @@ class Features(NamedTuple):
 
     n: int
     entries: int
-    longest_row: int = 0
+    has_hubs: bool = False
     surplus: float = 0.0
     positive: float = 0.0
     negative: float = 0.0
@@ -68,11 +83,6 @@ class Features(NamedTuple):
     dropped: float = 0.0
     contrast: float = 0.0
     in_nodes: float = 0.0
-
-    @property
-    def has_hubs(self) -> bool:
-        """Whether some rows are far longer than others."""
-        return self.longest_row * self.n > HUB * self.entries
 
     @property
     def dimensions(self) -> int | None:
@@ -91,173 +101,173 @@ def with_features(matrix: AdmittedMatrix) -> AdmittedMatrix:
 
 def features_of(matrix: AdmittedMatrix) -> Features:
     """Find the features of a matrix."""
-    A, n = matrix.canonical(), matrix.shape[0]
-    found = Features(n, A.indices.size, A.max_degree + 1)
+    A, n, backend = matrix.canonical(), matrix.shape[0], matrix.backend
+    features = Features(n, A.indices.size, A.has_hubs)
     if not A.indices.size:
-        return found
-    rows = np.arange(n) if n <= ROWS else np.unique(np.random.default_rng(0).integers(0, n, ROWS))
-    part = read_rows(A, rows)
-    row, ahead, shares = part.row, part.ahead, part.shares
-    of_rows, of_columns = (sizes_of_diagonal(A, numbers) for numbers in (rows, part.columns))
-    with np.errstate(all="ignore"):  # in units in which the diagonal is even
-        even = np.minimum(np.nan_to_num(abs(shares) * np.sqrt(of_rows[row] / of_columns[part.csr.indices])), HUGE)
-    beside, even_beside = (np.bincount(row, sizes, len(rows))[part.has_pivots] for sizes in (abs(shares), even))
-    positive, negative = (float(np.maximum(sign * shares.real, 0).sum()) / max(len(beside), 1) for sign in (1, -1))
-    farthest = np.zeros(len(rows))
-    np.maximum.at(farthest, row, abs(ahead))
-    found = found._replace(
-        surplus=float(1 - max(np.median(beside), np.median(even_beside))) if len(beside) else 0.0,
-        positive=positive,
-        negative=negative,
-        width=float(farthest.mean()),
-    )
-    if found.has_hubs:
-        return found._replace(growth=np.inf, products=np.inf, dropped=np.inf)
-    near = part.take(spread(len(rows), NEAR))
-    around = read_rows(A, near.columns)
-    few = near.take(spread(len(near.rows), FAR))
-    products, dropped = changes_by_ilu0(near, around)
-    return found._replace(
-        growth=growth_of(A, few, around),
-        products=products,
-        dropped=dropped,
-        contrast=contrast_of(near, around),
-        in_nodes=share_in_nodes(near, around),
+        return features
+    random = np.random.default_rng(0)
+    rows = random.permutation(np.arange(n) if n <= ROWS else np.unique(random.integers(0, n, ROWS)))
+    count = len(rows)
+    near, far = (0, 0) if A.has_hubs else (min(NEAR, count), min(FAR, count))
+    run = backend.kernels(KERNELS, OFFSET=A.indptr.dtype, VALUE=A.dtype, LANES=BLOCK)
+    of_rows = backend.zeros(count * FIELDS, np.float64).reshape(count, FIELDS)
+    arrays = A.indptr, A.indices, A.data, A.diagonal()
+    run.sample_rows(count, near, far, n, backend.xp.asarray(rows.astype(np.int32)), *arrays, of_rows)
+    found = backend.to_host(of_rows)
+    of_pivots, of_near = found[found[:, HAS_PIVOT] > 0], found[:near]
+    in_two, in_three = found[:far, IN_TWO], found[:far, IN_THREE]
+
+    def usually_below(field: int) -> float:
+        return float(np.quantile(of_near[:, field], 0.9, method="higher")) if near else np.inf
+
+    return features._replace(
+        surplus=surplus_of(of_pivots) if len(of_pivots) else 0.0,
+        positive=float(of_pivots[:, POSITIVE].sum()) / count,
+        negative=float(of_pivots[:, NEGATIVE].sum()) / count,
+        width=float(found[:, FARTHEST].mean()),
+        growth=float(in_three.sum() / in_two.sum()) if far and in_three.min() > 0 else np.inf,
+        contrast=float(np.log10(usually_below(CONTRAST))) if near else 0.0,
+        in_nodes=float(of_near[:, IN_NODES].mean()) if near else 0.0,
+        products=usually_below(PRODUCTS),
+        dropped=usually_below(DROPPED),
     )
 
 
-class Part(NamedTuple):
-    """Some rows of a matrix, on the host: their numbers, those of the columns with entries, and the entries."""
-
-    rows: Any
-    columns: Any
-    csr: Any
-
-    @classmethod
-    def of(cls, rows: Any, indptr: Any, columns: Any, values: Any) -> Part:
-        """From the rows' entries as in CSR form."""
-        found, places = np.unique(columns, return_inverse=True)
-        return cls(rows, found, sp.csr_array((values, places, indptr), shape=(len(rows), len(found))))
-
-    @property
-    def row(self) -> Any:
-        """For each entry the place of its row."""
-        return np.repeat(np.arange(len(self.rows)), np.diff(self.csr.indptr))
-
-    @property
-    def ahead(self) -> Any:
-        """For each entry how many columns it is to the right of the diagonal."""
-        return self.columns[self.csr.indices] - self.rows[self.row]
-
-    @property
-    def pivots(self) -> Any:
-        """The diagonal entry of each row, 0 where none is stored."""
-        found, on_diagonal = np.zeros(len(self.rows), self.csr.dtype), self.ahead == 0
-        found[self.row[on_diagonal]] = self.csr.data[on_diagonal]
-        return found
-
-    @property
-    def has_pivots(self) -> Any:
-        """For each row whether it has a diagonal entry other than 0."""
-        return self.pivots != 0
-
-    @property
-    def shares(self) -> Any:
-        """The entries, divided by the diagonal entries of their rows; 0 on the diagonal, and in rows without one."""
-        with np.errstate(all="ignore"):
-            shares = self.csr.data / self.pivots[self.row]
-        shares[(self.ahead == 0) | ~self.has_pivots[self.row]] = 0
-        return np.clip(shares.real, -HUGE, HUGE) + (1j * shares.imag if np.iscomplexobj(shares) else 0)
-
-    @property
-    def largest(self) -> Any:
-        """For each row the largest magnitude beside the diagonal."""
-        found = np.zeros(len(self.rows))
-        np.maximum.at(found, self.row, np.where(self.ahead == 0, 0, abs(self.csr.data)))
-        return found
-
-    def with_values(self, values: Any) -> Any:
-        """The matrix with other values for its entries."""
-        return sp.csr_array((values, self.csr.indices, self.csr.indptr), shape=self.csr.shape)
-
-    def take(self, places: Any) -> Part:
-        """The rows at these places."""
-        csr = self.csr[places]
-        return Part.of(self.rows[places], csr.indptr, self.columns[csr.indices], csr.data)
+def surplus_of(of_rows: Any) -> float:
+    """See `Features.surplus`. Where both sums are nearly the same, the units are those of the user."""
+    own, even = (float(1 - np.median(of_rows[:, field])) for field in (BESIDE, EVEN))
+    return own if abs(own - even) < SAME_UNITS else min(own, even)
 
 
-def read_rows(A: AdmittedMatrix, rows: Any) -> Part:
-    """Copy some rows to the host."""
-    xp, to_host = A.backend.xp, A.backend.to_host
-    begins, ends = (to_host(A.indptr[xp.asarray(rows + next_one)]).astype(np.int64) for next_one in (0, 1))
-    indptr = np.concatenate([[0], np.cumsum(ends - begins)])
-    places = xp.asarray(np.arange(indptr[-1]) + np.repeat(begins - indptr[:-1], ends - begins))
-    return Part.of(rows, indptr, to_host(A.indices[places]), to_host(A.data[places]))
+# On the CPU.
 
 
-def sizes_of_diagonal(A: AdmittedMatrix, rows: Any) -> Any:
-    """Copy the magnitudes of some diagonal entries to the host."""
-    return abs(A.backend.to_host(A.diagonal()[A.backend.xp.asarray(rows)])).astype(np.float64)
+@KERNELS.per_item_driver
+def sample_rows(count, near, far, n, rows, indptr, indices, values, diagonal, found):
+    """Find the features of some rows: of the first `near` ones also those that depend on neighbors, and of the first
+    `far` ones how many rows can be reached.
+    """
+    table, reached = np.empty(2 * MOST_REACHED, np.int32), np.empty(MOST_REACHED, np.int32)
+    for sampled in range(count):
+        i, of_row = rows[sampled], found[sampled]
+        add_up_row(i, indptr, indices, values, diagonal, of_row)
+        if sampled < near:
+            own, beside = largest_beside(i, indptr, indices, values), 0.0
+            for k in range(indptr[i], indptr[i + 1]):
+                beside = max(beside, largest_beside(indices[k], indptr, indices, values))
+            of_row[CONTRAST] = max(beside / own, 1.0) if own > 0 else 1.0
+            alike = is_alike(i, i - 1, n, indptr, indices) or is_alike(i, i + 1, n, indptr, indices)
+            of_row[IN_NODES] = 1.0 if alike else 0.0
+            of_row[PRODUCTS], of_row[DROPPED] = products_of_ilu0(i, indptr, indices, values, diagonal)
+        if sampled < far:
+            of_row[IN_TWO], of_row[IN_THREE] = count_reached(i, indptr, indices, table, reached)
 
 
-def count_entries(A: AdmittedMatrix, rows: Any) -> int:
-    """How many entries some rows have."""
-    rows = A.backend.xp.asarray(rows)
-    return int((A.indptr[rows + 1] - A.indptr[rows]).sum())
+@compile_inlined
+def cut(share):
+    """A share of the diagonal, cut off so that sums are finite; also where it is no number."""
+    return share if share < HUGE else HUGE
 
 
-def spread(n: int, most: int) -> Any:
-    """At most so many of n places, evenly spread."""
-    return np.arange(0, n, -(-n // most))
+@compile_row
+def add_up_row(i, indptr, indices, values, diagonal, of_row):
+    """The sums over row i of its entries beside the diagonal, divided by the diagonal entry."""
+    begin, end, pivot = indptr[i], indptr[i + 1], diagonal[i]
+    if end > begin:
+        of_row[FARTHEST] = max(abs(np.int64(indices[begin]) - i), abs(np.int64(indices[end - 1]) - i))
+    if not abs(pivot) > 0:
+        return
+    of_row[HAS_PIVOT] = 1.0
+    for k in range(begin, end):
+        j = indices[k]
+        if j == i:
+            continue
+        size, other = cut(np.float64(abs(values[k])) / np.float64(abs(pivot))), np.float64(abs(diagonal[j]))
+        share = np.float64((values[k] / pivot).real)
+        of_row[BESIDE] += size
+        if other > 0:
+            of_row[EVEN] += cut(size * np.sqrt(np.float64(abs(pivot)) / other))
+        of_row[POSITIVE if share > 0 else NEGATIVE] += cut(abs(share))
 
 
-def growth_of(A: AdmittedMatrix, few: Part, around: Part) -> float:
-    """See `Features.growth`: for a few rows, with their neighbors among the rows `around`."""
-    places = np.searchsorted(around.rows, few.columns)
-    second = around.take(places)
-    reached = few.with_values(np.ones(few.csr.nnz)) @ second.with_values(np.ones(second.csr.nnz))
-    if count_entries(A, second.columns) > MOST_ENTRIES:
-        return np.inf
-    third = read_rows(A, second.columns)
-    farther = reached @ third.with_values(np.ones(third.csr.nnz))
-    return float(farther.nnz / reached.nnz) if reached.nnz else 1.0
+@compile_row
+def largest_beside(i, indptr, indices, values):
+    """The largest magnitude beside the diagonal of row i."""
+    largest = 0.0
+    for k in range(indptr[i], indptr[i + 1]):
+        if indices[k] != i:
+            largest = max(largest, np.float64(abs(values[k])))
+    return largest
 
 
-def changes_by_ilu0(near: Part, around: Part) -> tuple[float, float]:
-    """`Features.products` and `Features.dropped`: for some rows, whose neighbors are the rows `around`."""
-    lower = near.with_values(np.where(near.ahead < 0, near.shares, 0))
-    upper = around.with_values(np.where(around.ahead > 0, around.shares, 0))
-    sizes, products = (abs(lower) @ abs(upper)).sum(axis=1), lower @ upper
-    columns = near.columns[near.csr.indices]
-    known = np.isin(columns, around.columns)
-    places = near.row[known], np.searchsorted(around.columns, columns[known])
-    stored = sp.csr_array((np.ones(len(places[0])), places), shape=products.shape)
-    changes = products.sum(axis=1) - products.multiply(stored).sum(axis=1)
-    both = (float(np.quantile(abs(sums), 0.9, method="higher")) for sums in (sizes, changes))
-    return next(both), next(both)
+@compile_row
+def is_alike(i, other, n, indptr, indices):
+    """Whether a row has its entries in the same columns as row i."""
+    if other < 0 or other >= n:
+        return False
+    length = indptr[i + 1] - indptr[i]
+    if length < 2 or indptr[other + 1] - indptr[other] != length:
+        return False
+    differ = 0
+    for k in range(length):
+        differ += indices[indptr[i] + k] != indices[indptr[other] + k]
+    return differ == 0
 
 
-def contrast_of(near: Part, around: Part) -> float:
-    """See `Features.contrast`: for some rows, whose neighbors are the rows `around`."""
-    of_row, of_neighbor = near.largest, around.largest[near.csr.indices]
-    row = near.row
-    with np.errstate(all="ignore"):
-        ratios = np.where(near.ahead == 0, 1, of_neighbor / of_row[row])
-    most = np.ones(len(near.rows))
-    np.maximum.at(most, row, np.nan_to_num(ratios, nan=1.0, posinf=1.0))
-    return float(np.log10(np.quantile(most, 0.9, method="higher")))
+@compile_row
+def products_of_ilu0(i, indptr, indices, values, diagonal):
+    """`Features.products` and `Features.dropped` of row i."""
+    sizes = dropped = 0.0
+    if not abs(diagonal[i]) > 0:
+        return sizes, sizes
+    for k in range(indptr[i], indptr[i + 1]):
+        before = indices[k]
+        pivot = diagonal[before]
+        if before >= i or not abs(pivot) > 0:
+            continue
+        for m in range(indptr[before], indptr[before + 1]):
+            j = indices[m]
+            if j <= before:
+                continue
+            product = values[k] / diagonal[i] * (values[m] / pivot)
+            sizes += cut(np.float64(abs(product)))
+            place = lower_bound(indices, indptr[i], indptr[i + 1], j)
+            if not (place < indptr[i + 1] and indices[place] == j):
+                dropped += np.float64(product.real)
+    return sizes, cut(abs(dropped))
 
 
-def share_in_nodes(near: Part, around: Part) -> float:
-    """See `Features.in_nodes`: for some rows, whose neighbors are the rows `around`."""
+@compile_inlined
+def is_new(column, table):
+    """Add a column to a hash table with open addresses; whether it was not there."""
+    place = np.uint32(column) * np.uint32(2654435761) % np.uint32(len(table))
+    while table[place] != column:
+        if table[place] == -1:
+            table[place] = column
+            return True
+        place = (place + np.uint32(1)) % np.uint32(len(table))
+    return False
 
-    def columns_in(row: int) -> Any:
-        place = np.searchsorted(around.rows, row)
-        is_there = place < len(around.rows) and around.rows[place] == row
-        return around.csr.indices[slice(*around.csr.indptr[place : place + 2])] if is_there else None
 
-    found = []
-    for row in near.rows:
-        own, *beside = (columns_in(row + step) for step in (0, -1, 1))
-        found.append(own is not None and any(other is not None and np.array_equal(own, other) for other in beside))
-    return float(np.mean(found))
+@compile_row
+def count_reached(i, indptr, indices, table, reached):
+    """How many rows can be reached from row i in two and in three steps; -1 if they are too many."""
+    for place in range(len(table)):
+        table[place] = -1
+    reached[0] = i
+    is_new(i, table)
+    first, count, in_two = 0, 1, 0
+    for step in range(1, 4):
+        end = count
+        for member in range(first, end):
+            row = reached[member]
+            for k in range(indptr[row], indptr[row + 1]):
+                if is_new(indices[k], table):
+                    if count + 1 >= len(reached):
+                        return -1.0, -1.0
+                    reached[count] = indices[k]
+                    count += 1
+        first = end
+        if step == 2:
+            in_two = count
+    return np.float64(in_two), np.float64(count)

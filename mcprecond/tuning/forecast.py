@@ -49,6 +49,8 @@ class Forecast:
         How many iterations a candidate is expected to take to reduce the residual by so many decimal digits.
     of_any_size : collection of str
         Candidates that need about as many iterations on grids of all sizes.
+    is_hard_for_all : bool
+        Whether a system for which one of these needs more iterations than expected is hard for the others as well.
     margin : float
     most_slower : float
         See `expected_rate`.
@@ -57,6 +59,7 @@ class Forecast:
     predicted: dict[str, Prediction]
     iterations: Callable[[str, float], float]
     of_any_size: Container[str]
+    is_hard_for_all: bool
     margin: float
     most_slower: float
 
@@ -83,8 +86,9 @@ class Forecast:
         tried : collection of str
             Candidates that are no choice.
         """
-        # If the current preconditioner needs more iterations than expected, the system is hard for sweeps in general.
-        slower = max((done + left) / (done + self.iterations(current, digits)), 1.0)
+        slower = 1.0
+        if self.is_hard_for_all or current not in self.of_any_size:  # sweeps are alike
+            slower = max((done + left) / (done + self.iterations(current, digits)), 1.0)
         best = self.fastest(digits, tried, slower)
         if best is None:
             return None

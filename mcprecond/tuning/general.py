@@ -60,7 +60,7 @@ def forecast_general(
         found["spilu"] = Prediction(setup, (1 + SOLVE) * product)
     predicted = {name: Prediction(setup, products * iteration) for name, (setup, iteration) in found.items()}
     expected = partial(expected_iterations, features=features, products=products)
-    return Forecast(predicted, expected, tuple(OF_ANY_SIZE), MARGIN, MOST_SLOWER)
+    return Forecast(predicted, expected, tuple(OF_ANY_SIZE), True, MARGIN, MOST_SLOWER)
 
 
 def expected_iterations(name: str, digits: float, features: Features, products: int) -> float:

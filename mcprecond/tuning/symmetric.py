@@ -19,9 +19,10 @@ MARGIN, MOST_SLOWER = 3.0, 2.0
 #: it takes ELSEWHERE iterations.
 ON_GRIDS, ELSEWHERE = {1: (10.0, 1 / 2), 2: (2.0, 1 / 2), 3: (2.3, 1 / 3)}, 40.0
 #: It takes 1 plus OF_POSITIVE times `Features.positive` times as many, and 1 plus `Features.contrast` times as many.
-#: But if hardly any entry has the sign opposite to that of the diagonal, as in a mass matrix, it takes at most OF_MASS
-#: for each digit, since smooth errors are reduced at once.
-OF_POSITIVE, LEAST_NEGATIVE, OF_MASS = 2.5, 0.1, 3.0
+#: But if rows sum to more than the share LEAST_SUM of the diagonal entry, it takes at most OF_SUMS for each digit,
+#: since smooth errors are reduced at once; if hardly any entry has the sign opposite to that of the diagonal, as in a
+#: mass matrix, it takes at most OF_MASS.
+OF_POSITIVE, LEAST_SUM, OF_SUMS, LEAST_NEGATIVE, OF_MASS = 2.5, 0.5, 8.0, 0.1, 3.0
 #: With sweeps by colors it takes the share OF_SWEEPS of these iterations, as the theory of SSOR has it for omega = 1 on
 #: meshes; SGS takes fewer if there are positive entries. If the contrast is at least CONTRAST, DILU takes the share
 #: OF_DILU. With ILU0 in the order of the rows, the share is OF_DROPPED times the root of `Features.dropped`.
@@ -36,7 +37,8 @@ ROW_ORDER, LEVEL, DILU, HUBS = 2.3, 0.3e-6, 1.15, 2.0
 PER_DIGIT, AT_LEAST, OF_STIFF, OF_NODES, IN_NODES = 1.0, 1.0, 6.0, 14.0, 0.8
 #: The setup of multigrid takes so many times as long as on a grid in a plane: in one and in three dimensions, on graphs
 #: that are like no grid, and if the contrast is at least CONTRAST, since coarse points are chosen then.
-SETUP, BY_POINTS = {1: 1.0, 2: 1.0, 3: 1.4, None: 4.0}, 1.6
+SETUP = {"cpu": {1: 1.0, 2: 1.0, 3: 1.4, None: 4.0}, "gpu": {1: 1.0, 2: 1.0, 3: 1.0, None: 3.0}}
+BY_POINTS = {"cpu": 1.6, "gpu": 1.3}
 
 
 def forecast_cg(
@@ -59,7 +61,7 @@ def forecast_cg(
     sweeps, multigrid = times["SGS"], times["multigrid"]
     if features.has_hubs:
         sweeps = Prediction(sweeps.setup, HUBS * sweeps.iteration)
-    setup = SETUP[features.dimensions] * (BY_POINTS if features.contrast >= CONTRAST else 1.0)
+    setup = SETUP[device][features.dimensions] * (BY_POINTS[device] if features.contrast >= CONTRAST else 1.0)
     predicted = {
         plain: times[plain],
         "SGS": sweeps,
@@ -70,7 +72,7 @@ def forecast_cg(
         levels = 2 * features.n / max(features.width, 1.0)
         predicted["ILU0"] = Prediction(sweeps.setup, ROW_ORDER * sweeps.iteration + LEVEL * levels)
     expected = partial(expected_iterations, features=features, has_candidates=has_candidates)
-    return Forecast(predicted, expected, ("multigrid",), MARGIN, MOST_SLOWER)
+    return Forecast(predicted, expected, ("multigrid",), False, MARGIN, MOST_SLOWER)
 
 
 def expected_iterations(name: str, digits: float, features: Features, *, has_candidates: bool = False) -> float:
@@ -85,8 +87,8 @@ def expected_iterations(name: str, digits: float, features: Features, *, has_can
     if features.surplus > 0 and features.contrast < CONTRAST:  # the condition is about 2 / surplus - 1
         condition = max(2 / features.surplus - 1, 1.0)
         iterations = min(iterations, digits * math.log(10) * math.sqrt(condition) / 4)
-    if is_mass:
-        iterations = min(iterations, OF_MASS * digits)
+    if 1 + features.positive - features.negative >= LEAST_SUM:
+        iterations = min(iterations, (OF_MASS if is_mass else OF_SUMS) * digits)
     return max(iterations * share_of_jacobi(name, features), 1.0)
 
 

@@ -248,10 +248,10 @@ def test_the_automatic_choice_is_compared_with_the_best_that_converged():
     def case(name: str, **ms: float) -> dict:
         row = {"stages": ["Jacobi 3"], "converged": True, "ms_repeats": 5}
         times = {solver: row | {"ms": time, "ms_quartiles": [time, time]} for solver, time in ms.items()}
-        solvers = [{"name": solver} | times.get(solver, {"converged": False}) for solver in (*automatic.FIXED, "auto")]
+        solvers = [{"name": solver} | times.get(solver, {"converged": False}) for solver in (*automatic.FIXED, "solve")]
         return {"name": name, "solvers": solvers}
 
-    cases = [case("lost", SGS=10.0, multigrid=20.0, auto=40.0), case("won", none=5.0, SGS=8.0, auto=5.0)]
+    cases = [case("lost", SGS=10.0, multigrid=20.0, solve=40.0), case("won", none=5.0, SGS=8.0, solve=5.0)]
     assert [automatic.multiple(one) for one in cases] == [4.0, 1.0]
     assert [automatic.multiple(one, "SGS") for one in cases] == [1.0, 1.6] and automatic.failures("none", cases) == 1
     described = page_module("solves").described["automatic"]["tables"]["table"]

@@ -32,14 +32,14 @@ def eager(monkeypatch):
     expected = {"none": 1.0, "Jacobi": 1.0, "SGS": 12.0, "multigrid": 3.0}
 
     def forecast(times, features, plain, device, *, has_candidates):
-        return Forecast({plain: Prediction(0.0, 1.0)} | cheap, lambda name, digits: expected[name], (), 1.0, 2.0)
+        return Forecast({plain: Prediction(0.0, 1.0)} | cheap, lambda name, digits: expected[name], (), False, 1.0, 2.0)
 
     monkeypatch.setattr(automatic_cg, "forecast_cg", forecast)
 
 
 def forecast_of(setup, first, other):
     predicted = {"Jacobi": Prediction(0.0, first), "SGS": Prediction(setup, other)}
-    return Forecast(predicted, lambda name, digits: EXPECTED[name] * digits / 8, (), 2.0, 2.0)
+    return Forecast(predicted, lambda name, digits: EXPECTED[name] * digits / 8, (), False, 2.0, 2.0)
 
 
 @given(setup=seconds, first=seconds, other=seconds, done=st.integers(1, 1000), left=st.floats(1, 1e6))
