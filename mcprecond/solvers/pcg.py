@@ -107,8 +107,9 @@ def pcg(
     M : preconditioner, sparse matrix, dense array, LinearOperator or str, optional
         An approximation of inv(A), positive definite like A. The names "jacobi", "sgs", "dilu" and "ilu0" stand for the
         inverse of the diagonal, `MulticolorSGS`, `MulticolorDILU` and `ILU0`, and "multigrid" for the multigrid that
-        fits, see `multigrid.fitting_multigrid`. "auto" begins with the inverse of the diagonal, and changes to
-        `MulticolorSGS` or that multigrid if that is predicted to finish earlier, setup included;
+        fits, see `multigrid.fitting_multigrid`. "sgs" and "dilu" are stored in single precision on a GPU whose cache
+        has no room for A. "auto" begins with the one of these that is predicted to be the fastest, setup included, by a
+        sample of the rows of A, and changes to another one if the residuals say that this takes a third of the time;
         `stages` of the result says what was used, and `M` is the last of them. On a GPU the preconditioners of this
         package and sparse matrices are part of the CUDA graph of an iteration. Any other operator is called as
         ``M @ r``, or as ``M @ R`` with R of shape (n, k) for several columns. M has to be linear. The K cycles of this
