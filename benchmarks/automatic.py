@@ -35,7 +35,7 @@ from mcprecond.solvers.result import SolveResult
 RTOL, MAXITER = 1e-8, 20_000
 AUTO, SOLVE, LIBRARY = "auto", "solve", "library, Jacobi"
 #: SciPy's direct solver takes part up to so many entries.
-DIRECT = 10**6
+DIRECT = 3 * 10**5
 
 
 def main() -> None:
