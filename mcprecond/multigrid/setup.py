@@ -276,11 +276,11 @@ def update_levels(levels: list[Level], coarse: Dense | None, first: AdmittedMatr
     them.
     """
     A, narrowing, kept = first, Narrowing(first.backend, NOT_DEFINITE), None
-    if isinstance(levels[0].smoother, Polynomial):
-        kept = levels[0].smoother.A.values
     for number, level in enumerate(levels):
         if level.smoother is not None and not level.smoother.is_exact:
             A = with_largest_eigenvalue(A, level.block_size)
+            if isinstance(level.smoother, Polynomial):
+                kept = level.smoother.A.values
             values = narrowing.narrow(A, level.stored, number, kept)
             with naming_level(number):
                 level.smoother.update(values)

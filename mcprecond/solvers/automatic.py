@@ -130,6 +130,8 @@ class Stages(ABC):
                 M = None if name == "none" else build(name.lower(), self._plain.matrix, self._plain.nodes)
                 solver = self._plain.with_preconditioner(M)
             except (ValueError, MemoryError):
+                if name == self._weakest:
+                    raise
                 self._forecast.predicted.pop(name, None)
                 return False
             solver.started, solver.name = started, None if M is None else name.lower()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcprecond import SmoothedAggregation, problems
+from mcprecond import ClassicalAMG, SmoothedAggregation, problems
 
 
 def size_of(A):
@@ -96,3 +96,25 @@ def test_what_is_taken_at_most_while_levels_are_built(shape, most):
     finally:
         tracemalloc.stop()
     assert peak <= most * size_of(A)
+
+
+@pytest.mark.parametrize("build", [SmoothedAggregation, ClassicalAMG])
+@pytest.mark.parametrize("level", [1, 2])
+def test_updates_that_fail_halfway_keep_no_more_once_one_succeeds(build, level, monkeypatch):
+    A = problems.laplacian((60, 60))
+    M = build(A, max_coarse=20)
+    M.update(A)
+    before, fail = kept(M, A), []
+    original = type(M.levels[level].galerkin).update
+
+    def update(self, matrix):
+        if self is M.levels[level].galerkin and not fail:
+            fail.append(1)
+            raise MemoryError
+        original(self, matrix)
+
+    monkeypatch.setattr(type(M.levels[level].galerkin), "update", update)
+    with pytest.raises(MemoryError):
+        M.update(A)
+    M.update(A)
+    assert kept(M, A) <= before
