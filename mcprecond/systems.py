@@ -161,7 +161,7 @@ def solve_matrix(
 ) -> SolveResult[Any]:
     """Solve for a matrix in canonical form."""
     may_be_definite = bool(A.extremes[0] > 0)
-    if may_be_definite and not A.has_hubs:
+    if may_be_definite and not (A.has_hubs and A.backend.name == "gpu"):  # where a team of threads reads the hub
         A = examined(A, with_features=True)  # which multigrid needs, too
     symmetric = is_hermitian(A) if A.findings is None else A.first_unsymmetric is None
     suits_cg = symmetric and not (isinstance(M, Preconditioner) and not M.symmetric)

@@ -18,15 +18,19 @@ MARGIN, MOST_SLOWER = 3.0, 2.0
 #: one to three dimensions with n points: the first number times n to the second power. On graphs that are like no grid
 #: it takes ELSEWHERE iterations.
 ON_GRIDS, ELSEWHERE = {1: (10.0, 1 / 2), 2: (2.0, 1 / 2), 3: (2.3, 1 / 3)}, 40.0
-#: It takes 1 plus OF_POSITIVE times `Features.positive` times as many, and 1 plus `Features.contrast` times as many.
+#: It takes 1 plus OF_POSITIVE times `Features.positive` times as many, and 1 plus `Features.contrast` times as many; in
+#: three dimensions 1 plus half of the contrast, since jumps can be bypassed.
 #: But if rows sum to more than the share LEAST_SUM of the diagonal entry, it takes at most OF_SUMS for each digit,
 #: since smooth errors are reduced at once; if hardly any entry has the sign opposite to that of the diagonal, as in a
 #: mass matrix, it takes at most OF_MASS.
 OF_POSITIVE, LEAST_SUM, OF_SUMS, LEAST_NEGATIVE, OF_MASS = 2.5, 0.5, 8.0, 0.1, 3.0
 #: With sweeps by colors it takes the share OF_SWEEPS of these iterations, as the theory of SSOR has it for omega = 1 on
 #: meshes; SGS takes fewer if there are positive entries. If the contrast is at least CONTRAST, DILU takes the share
-#: OF_DILU. With ILU0 in the order of the rows, the share is OF_DROPPED times the root of `Features.dropped`.
+#: OF_DILU. With ILU0 in the order of the rows, the share is OF_DROPPED times the root of `Features.dropped`. Where
+#: coefficients are smooth, with a contrast of at most SMOOTH, and `Features.positive` is in the range MIXED, as for
+#: anisotropy along no axis, what ILU0 drops cancels for smooth vectors: the share is CANCELED times this.
 OF_SWEEPS, OF_DILU, OF_DROPPED, CONTRAST = 0.5, 0.4, 0.9, 1.0
+SMOOTH, MIXED, CANCELED = 0.1, (0.1, 0.5), 0.25
 #: An iteration with ILU0 in the order of the rows takes ROW_ORDER times as long as one by colors, and LEVEL seconds
 #: more for each level of rows that do not depend on each other. The setup of DILU takes DILU times that of SGS. If the
 #: graph has hubs, sweeps need many colors, and take HUBS times as long.
@@ -82,7 +86,8 @@ def expected_iterations(name: str, digits: float, features: Features, *, has_can
         per_share = 0.0 if has_candidates or is_mass else OF_NODES if features.in_nodes >= IN_NODES else OF_STIFF
         return (1 + per_share * features.positive) * (PER_DIGIT * digits + AT_LEAST)
     factor, power = ON_GRIDS[features.dimensions] if features.dimensions else (ELSEWHERE, 0.0)
-    harder = (1 + OF_POSITIVE * features.positive) * (1 + features.contrast)
+    contrast = features.contrast / 2 if features.dimensions == 3 else features.contrast
+    harder = (1 + OF_POSITIVE * features.positive) * (1 + contrast)
     iterations = factor * features.n**power * harder * digits / 8
     if features.surplus > 0 and features.contrast < CONTRAST:  # the condition is about 2 / surplus - 1
         condition = max(2 / features.surplus - 1, 1.0)
@@ -99,5 +104,7 @@ def share_of_jacobi(name: str, features: Features) -> float:
     if name == "DILU":
         return OF_SWEEPS if features.contrast < CONTRAST else OF_DILU
     if name == "ILU0":
-        return min(OF_DROPPED * math.sqrt(features.dropped), OF_SWEEPS)
+        is_smooth = features.contrast <= SMOOTH and features.in_nodes < IN_NODES
+        canceled = CANCELED if is_smooth and MIXED[0] <= features.positive <= MIXED[1] else 1.0
+        return min(canceled * OF_DROPPED * math.sqrt(features.dropped), OF_SWEEPS)
     return 1.0

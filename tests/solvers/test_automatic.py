@@ -32,7 +32,9 @@ def eager(monkeypatch):
     expected = {"none": 1.0, "Jacobi": 1.0, "SGS": 12.0, "multigrid": 3.0}
 
     def forecast(times, features, plain, device, *, has_candidates):
-        return Forecast({plain: Prediction(0.0, 10.0)} | cheap, lambda name, digits: expected[name], (), False, 1.0, 2.0)
+        return Forecast(
+            {plain: Prediction(0.0, 10.0)} | cheap, lambda name, digits: expected[name], (), False, 1.0, 2.0
+        )
 
     monkeypatch.setattr(automatic_cg, "forecast_cg", forecast)
 
