@@ -109,7 +109,7 @@ def pcg(
         inverse of the diagonal, `MulticolorSGS`, `MulticolorDILU` and `ILU0`, and "multigrid" for the multigrid that
         fits, see `multigrid.fitting_multigrid`. "sgs" and "dilu" are stored in single precision on a GPU whose cache
         has no room for A. "auto" begins with the one of these that is predicted to be the fastest, setup included, by a
-        sample of the rows of A, and changes to another one if the residuals say that this takes a third of the time;
+        sample of the rows of A, and changes to another one if the residuals say that this takes half of the time;
         `stages` of the result says what was used, and `M` is the last of them. On a GPU the preconditioners of this
         package and sparse matrices are part of the CUDA graph of an iteration. Any other operator is called as
         ``M @ r``, or as ``M @ R`` with R of shape (n, k) for several columns. M has to be linear. The K cycles of this

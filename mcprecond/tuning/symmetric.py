@@ -13,7 +13,7 @@ from mcprecond.tuning.features import Features
 from mcprecond.tuning.forecast import Forecast, Prediction
 
 #: See `Forecast`.
-MARGIN, MOST_SLOWER = 3.0, 2.0
+MARGIN, MOST_SLOWER = 2.0, 2.0
 #: How many iterations CG takes with Jacobi's preconditioner to reduce the residual by eight decimal digits, on grids of
 #: one to three dimensions with n points: the first number times n to the second power. On graphs that are like no grid
 #: it takes ELSEWHERE iterations.
