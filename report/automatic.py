@@ -39,6 +39,11 @@ def multiple(case: Row, name: str = SOLVE) -> float:
     return times(case, [name]).get(name, max(others)).found / min(others).found
 
 
+def part(cases: list[Row], *, held_out: bool) -> list[Row]:
+    """The matrices that were held out when the constants of the choice were fitted, or the others."""
+    return [case for case in cases if case["held_out"] == held_out]
+
+
 def of_library(case: Row) -> float:
     """The time of `solve`, divided by that of the library's CG with Jacobi; 0 where that fails."""
     found = times(case, [SOLVE, LIBRARY])
