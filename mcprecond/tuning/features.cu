@@ -39,7 +39,7 @@ __device__ void count_reached(int i, const OFFSET* indptr, const int* indices, d
         for (int member = first + threadIdx.x / WARP; member < end; member += BLOCK / WARP) {
             int row = set.list[member];
             for (OFFSET k = indptr[row] + lane_id(); k < indptr[row + 1]; k += WARP)
-                if (*(volatile int*)&set.count < MOST_REACHED) add(set, indices[k]);
+                if (atomicAdd(&set.count, 0) < MOST_REACHED) add(set, indices[k]);
         }
         __syncthreads();
         bool is_full = set.count >= MOST_REACHED;
