@@ -4,7 +4,7 @@
 #include "cuda/search.cuh"
 
 // A share of the diagonal, cut off so that sums are finite; also where it is no number.
-__device__ __forceinline__ double cut(double share) {
+__device__ __forceinline__ double bounded(double share) {
     return share < HUGE_SHARE ? share : HUGE_SHARE;
 }
 
@@ -87,7 +87,7 @@ __device__ void add_products(long long i, const OFFSET* indptr, const int* indic
             int j = indices[m];
             if (j <= before) continue;
             VALUE product = values[k] / diagonal[i] * (values[m] / diagonal[before]);
-            sizes += cut(fabs(product));
+            sizes += bounded(fabs(product));
             OFFSET place = lower_bound(indices, begin, end, j);
             if (place == end || indices[place] != j) dropped += real_part(product);
         }
@@ -107,11 +107,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     for (OFFSET k = begin + threadIdx.x; k < end && has_pivot; k += BLOCK) {
         int j = indices[k];
         if (j == i) continue;
-        double size = cut((double)fabs(values[k]) / (double)fabs(pivot));
+        double size = bounded((double)fabs(values[k]) / (double)fabs(pivot));
         double other = fabs(diagonal[j]), share = real_part(values[k] / pivot);
         sums[0] += size;
-        sums[1] += other > 0 ? cut(size * sqrt((double)fabs(pivot) / other)) : 0;
-        sums[share > 0 ? 2 : 3] += cut(fabs(share));
+        sums[1] += other > 0 ? bounded(size * sqrt((double)fabs(pivot) / other)) : 0;
+        sums[share > 0 ? 2 : 3] += bounded(fabs(share));
     }
     for (int field = 0; field < 4; ++field) {
         double sum = block_sum(sums[field]);
@@ -135,7 +135,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     add_products(i, indptr, indices, values, diagonal, sizes, dropped);
     sizes = block_sum(sizes), dropped = fabs(block_sum(dropped));
     if (threadIdx.x == 0) {
-        of_row[PRODUCTS] = sizes, of_row[DROPPED] = cut(dropped);
+        of_row[PRODUCTS] = sizes, of_row[DROPPED] = bounded(dropped);
         double own = __longlong_as_double(own_largest);
         of_row[CONTRAST] = own > 0 ? max(__longlong_as_double(largest_beside) / own, 1.0) : 1.0;
         of_row[IN_NODES] = alike[0] || alike[1];

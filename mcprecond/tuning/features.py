@@ -165,7 +165,7 @@ def sample_rows(count, near, far, n, rows, indptr, indices, values, diagonal, fo
 
 
 @compile_inlined
-def cut(share):
+def bounded(share):
     """A share of the diagonal, cut off so that sums are finite; also where it is no number."""
     return share if share < HUGE else HUGE
 
@@ -183,12 +183,12 @@ def add_up_row(i, indptr, indices, values, diagonal, of_row):
         j = indices[k]
         if j == i:
             continue
-        size, other = cut(np.float64(abs(values[k])) / np.float64(abs(pivot))), np.float64(abs(diagonal[j]))
+        size, other = bounded(np.float64(abs(values[k])) / np.float64(abs(pivot))), np.float64(abs(diagonal[j]))
         share = np.float64((values[k] / pivot).real)
         of_row[BESIDE] += size
         if other > 0:
-            of_row[EVEN] += cut(size * np.sqrt(np.float64(abs(pivot)) / other))
-        of_row[POSITIVE if share > 0 else NEGATIVE] += cut(abs(share))
+            of_row[EVEN] += bounded(size * np.sqrt(np.float64(abs(pivot)) / other))
+        of_row[POSITIVE if share > 0 else NEGATIVE] += bounded(abs(share))
 
 
 @compile_row
@@ -231,11 +231,11 @@ def products_of_ilu0(i, indptr, indices, values, diagonal):
             if j <= before:
                 continue
             product = values[k] / diagonal[i] * (values[m] / pivot)
-            sizes += cut(np.float64(abs(product)))
+            sizes += bounded(np.float64(abs(product)))
             place = lower_bound(indices, indptr[i], indptr[i + 1], j)
             if not (place < indptr[i + 1] and indices[place] == j):
                 dropped += np.float64(product.real)
-    return sizes, cut(abs(dropped))
+    return sizes, bounded(abs(dropped))
 
 
 @compile_inlined
