@@ -26,9 +26,9 @@ class Product(ABC):
     ----------
     P : Interpolation
     R : sparse matrix
-        P^H. Between updates its values may be of a narrower dtype than that of A, as `Level` says.
+        P^H. Between updates, its values may be stored in a narrower dtype than those of A; see `Level`.
     coarse : AdmittedMatrix
-        R A P. So may these.
+        R A P. Its values may be stored in a narrower dtype as well.
     columns : array of int32
         The columns of R A P, by nodes.
     longest_row : int

@@ -55,7 +55,7 @@ class Interpolation(ABC):
     count : int
         Nodes of the coarse level.
     csr : sparse matrix
-        P. Between updates its values may be of a narrower dtype than that of A, as `Level` says.
+        P. Between updates, its values may be stored in a narrower dtype than those of A; see `Level`.
     columns : array of int32
         The columns of P, by nodes.
     AP : Multiplication

@@ -82,7 +82,8 @@ __device__ __forceinline__ OFFSET list_strong(long long i, const OFFSET* indptr,
     return place - begin;
 }
 
-// Count the strong entries in report[0]. Set report[1] to 1 if positive entries have to be spread and there is one.
+// Find the strong entries, and add their number to report[0]. If positive entries are to be spread and A has any, set
+// report[1] to 1.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     find_strong(long long n, const OFFSET* indptr, const int* indices, const VALUE* values, const double* sizes,
                 double theta, long long is_signed, long long spreads, long long is_known, const REAL* strengths,

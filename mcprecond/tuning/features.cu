@@ -56,7 +56,7 @@ __device__ __forceinline__ void raise_to(uint64* most, double number) {
     atomicMax((unsigned long long*)most, (unsigned long long)__double_as_longlong(number));
 }
 
-// The largest magnitude beside the diagonal of row i, for the threads of a warp.
+// Raise `most` to the largest magnitude among the off-diagonal entries of row i. All threads of a warp call this.
 __device__ __forceinline__ void raise_to_largest(uint64* most, int i, const OFFSET* indptr, const int* indices,
                                                  const VALUE* values) {
     double largest = 0;

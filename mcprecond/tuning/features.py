@@ -18,15 +18,18 @@ from mcprecond.matrix import AdmittedMatrix
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE (LANES)")
 
-#: How many rows are read; of how many of them the neighbors are read, too, and of how many all that can be reached in
-#: three steps, of which no more than MOST_REACHED are counted.
+#: The sample has at most ROWS rows. The neighbors of the first NEAR of them are read as well. For the first FAR of
+#: them, the rows that can be reached in at most three steps are counted; the count stops at MOST_REACHED.
 ROWS, NEAR, FAR, MOST_REACHED = 128, 16, 12, 2048
-#: The largest growth of graphs that are like a line, a grid in a plane and a grid in space. Grids of 5, 9, 7 and 27
-#: points have 1.9, 2.0, 2.5 and 2.7.
+#: A graph counts as one-dimensional up to the first growth, as two-dimensional up to the second one, and as
+#: three-dimensional up to the third one. In two dimensions, stencils of 5 and 9 points have a growth of 1.9 and 2.0; in
+#: three dimensions, stencils of 7 and 27 points have 2.5 and 2.7.
 GROWTH = 1.7, 2.35, 3.5
-#: Units do not differ if the surplus in the units of the user differs by less than this from that for an even diagonal.
+#: The surplus is computed for A, and for A scaled to a diagonal of ones. If the two differ by less than SAME_UNITS, all
+#: unknowns are assumed to have the same unit.
 SAME_UNITS = 0.1
-#: Entries divided by the diagonal are cut off here, so that sums of them are finite.
+#: Entries are divided by the diagonal entry of their row. Larger quotients are replaced by HUGE, so that their sums are
+#: finite.
 HUGE = 1e30
 HAS_PIVOT, BESIDE, EVEN, POSITIVE, NEGATIVE, FARTHEST, CONTRAST, IN_NODES, IN_TWO, IN_THREE, PRODUCTS, DROPPED = range(
     FIELDS := 12
