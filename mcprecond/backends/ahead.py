@@ -29,6 +29,7 @@ SOLVE = """
     solvers.eisenstat OFFSET VALUE STORED=VALUE SLICED_DIA=1
     solvers.iteration OFFSET VALUE LANES=1,4
     linalg.csr OFFSET VALUE STORED=VALUE ARGUMENT=VALUE LANES=1,4
+    linalg.accurate OFFSET VALUE LANES=1,4
     storage.schedule OFFSET
     storage.layouts.dia OFFSET
     storage.layouts.interleaved OFFSET ENTRY=int32

@@ -17,7 +17,7 @@ from mcprecond.backends import Backend, KernelSet, compile_row, unsigned
 from mcprecond.backends.team.arithmetic import fma
 from mcprecond.linalg.csr import Csr
 
-KERNELS = KernelSet(__file__, "OFFSET VALUE")
+KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
 
 def find_accurate_residual(A: Csr, x: Any, b: Any, r: Any, backend: Backend) -> None:
@@ -30,7 +30,7 @@ def find_accurate_residual(A: Csr, x: Any, b: Any, r: Any, backend: Backend) -> 
     x, b, r : array, shape (n,)
         Contiguous.
     """
-    run = backend.kernels(KERNELS, OFFSET=A.offset, VALUE=A.dtype)
+    run = backend.kernels(KERNELS, OFFSET=A.offset, VALUE=A.dtype, LANES=A.lanes_of_longest)
     values, x, b, r = (real_parts(v) for v in (A.values, x, b, r))
     run.residual(len(r), unsigned(A.indptr), unsigned(A.indices), values, x, b, r)
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mcprecond.backends import Backend, KernelSet, compile_inlined, offset_type, unsigned
+from mcprecond.backends.cuda_source import WARP
 from mcprecond.linalg.columns import KERNELS as COLUMN_KERNELS
 from mcprecond.linalg.columns import PIECE
 from mcprecond.linalg.operator import Operator
@@ -88,6 +89,11 @@ class Csr(Operator):
     @property
     def exponent(self) -> int | None:
         return self._exponent
+
+    @property
+    def lanes_of_longest(self) -> int:
+        """How many threads share a row in kernels that do not cut long rows: a warp if there are any."""
+        return WARP if self._long_rows.n_rows else self.lanes
 
     def times(self, v: Any) -> Any:
         """The product with a vector, as a new one."""

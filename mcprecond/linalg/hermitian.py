@@ -6,8 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends.inputs import first_place
-from mcprecond.matrix import AdmittedMatrix, place_of, rows_of, transpose
+from mcprecond.backends import KernelSet, compile_inlined
+from mcprecond.backends.sorting import lower_bound
+from mcprecond.backends.team.atomics import atomic_max
+from mcprecond.matrix import AdmittedMatrix, place_of
+
+KERNELS = KernelSet(__file__, "OFFSET VALUE")
 
 
 def is_hermitian(matrix: AdmittedMatrix, dtype: Any = None) -> bool:
@@ -16,8 +20,8 @@ def is_hermitian(matrix: AdmittedMatrix, dtype: Any = None) -> bool:
 
 
 def first_unsymmetric(matrix: AdmittedMatrix, dtype: Any = None) -> tuple[int, int] | None:
-    """The row and the column of the first entry of A that differs from that of its conjugate transpose by more than
-    rounding, or None.
+    """The row and the column of the first stored entry of A that differs from the conjugate of the one across, which is
+    zero if it is not stored, by more than rounding; None if all agree.
 
     Entries are compared beside the geometric mean of the two diagonal ones, or the largest entry of A where one of them
     is zero, so that scaling rows and columns alike changes nothing. They may differ by the square root of the unit of
@@ -30,17 +34,44 @@ def first_unsymmetric(matrix: AdmittedMatrix, dtype: Any = None) -> tuple[int, i
     dtype : dtype, optional
         Whose rounding counts; that of A by default.
     """
-    xp, matrix = matrix.backend.xp, matrix.canonical()
-    csr = matrix.csr
-    if not csr.data.size:
+    A, backend, entries = matrix.canonical(), matrix.backend, matrix.canonical().indices.size
+    if not entries:
         return None
-    sizes = abs(matrix.diagonal())
-    scales = 1 / xp.sqrt(xp.where(sizes > 0, sizes, abs(csr.data).max()))
-    rows = rows_of(csr.indptr, csr.indices, xp)
-    with np.errstate(all="ignore"):
-        values = csr.data * scales[rows] * scales[csr.indices]
-        scaled = matrix.backend.sparse.csr_matrix((values, csr.indices, csr.indptr), shape=matrix.shape)
-        difference = scaled - transpose(scaled.conj(), matrix.backend)
-        differs = ~(abs(difference.data) <= np.sqrt(np.finfo(dtype or matrix.dtype).eps))
-    k = first_place(differs, xp)
-    return None if k is None else place_of(difference, k, matrix.backend)
+    sizes = abs(A.diagonal()).astype(np.float64)
+    scales = backend.xp.sqrt(backend.xp.where(sizes > 0, sizes, abs(A.data).max().astype(np.float64)))
+    tolerance = float(np.sqrt(np.finfo(dtype or matrix.dtype).eps))
+    behind = backend.zeros(1, np.int64)
+    run = backend.kernels(KERNELS, OFFSET=A.indptr.dtype, VALUE=A.dtype)
+    run.compare_entries(entries, A.shape[0], A.indptr, A.indices, A.data, scales, tolerance, behind)
+    from_end = int(behind[0])
+    return place_of(A.csr, entries - from_end, backend) if from_end else None
+
+
+# On the CPU.
+
+
+@compile_inlined
+def difference_across(k, i, indptr, indices, values):
+    """Entry k, in row i, minus the conjugate of the entry across, or of zero if that is not stored."""
+    j = np.uint32(indices[k])
+    across = indptr[j + np.uint32(1)] - 1 - (k - indptr[i])  # its place if row j mirrors row i, as on a grid
+    if not (across >= indptr[j] and indices[across] == i):
+        across = lower_bound(indices, indptr[j], indptr[j + np.uint32(1)], i)
+        if not (across < indptr[j + np.uint32(1)] and indices[across] == i):
+            return values[k]
+    return values[k] - np.conj(values[across])
+
+
+@KERNELS.per_item
+def compare_entries(first, end, n, indptr, indices, values, scales, tolerance, behind):
+    """Find the first entry that differs from that across by more than a tolerance, and store the number of entries from
+    it on; store nothing if there is none.
+    """
+    i = lower_bound(indptr, 0, n, first + 1) - 1
+    for k in range(first, end):
+        while k >= indptr[i + 1]:
+            i += 1
+        size = np.float64(abs(difference_across(k, i, indptr, indices, values)))
+        if not size / scales[i] / scales[indices[k]] <= tolerance:
+            atomic_max(behind, 0, np.int64(indptr[n] - k))
+            return

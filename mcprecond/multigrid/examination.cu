@@ -1,7 +1,7 @@
 // What one reading of A tells, a team of LANES threads per row; see examination.py.
 
 #include "cuda/reduce.cuh"
-#include "multigrid/entry.cuh"
+#include "linalg/hermitian.cuh"
 #include "multigrid/team_sum.cuh"
 
 // The arrays of a matrix, and what scales its rows.
@@ -19,15 +19,10 @@ struct Counts {
 // Compare the entries of row i with those across; see `compare_row` in examination.py.
 __device__ __forceinline__ void compare_row(long long i, const Examined& A, double tolerance, long long entries,
                                             bool is_symmetric, long long* report) {
-    OFFSET begin = A.indptr[i];
-    for (OFFSET k = begin + team_lane(); k < A.indptr[i + 1]; k += LANES) {
+    for (OFFSET k = A.indptr[i] + team_lane(); k < A.indptr[i + 1]; k += LANES) {
         int j = A.indices[k];
-        // (j, i) is compared with (i, j)
-        if (is_symmetric && j < i) continue;
-        OFFSET across = A.indptr[j + 1] - 1 - (k - begin);  // its place if row j mirrors row i, as on a grid
-        bool is_there = across >= A.indptr[j] && A.indices[across] == i;
-        VALUE other = is_there ? A.values[across] : entry(j, (int)i, A.indptr, A.indices, A.values);
-        VALUE rest = A.values[k] - conjugate(other);
+        if (is_symmetric && j < i) continue;  // (j, i) is compared with (i, j)
+        VALUE rest = difference_across(k, i, A.indptr, A.indices, A.values);
         if (fabs(rest) == 0) continue;
         report[ANY_ROUNDED] = 1;
         if (fabs(rest) > tolerance * sqrt((double)fabs(A.diagonal[i])) * sqrt((double)fabs(A.diagonal[j]))) {

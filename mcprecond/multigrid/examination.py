@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from mcprecond.backends import KernelSet, compile_inlined, compile_loop
-from mcprecond.backends.sorting import lower_bound
 from mcprecond.backends.team.atomics import atomic_add, atomic_max
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.linalg.diagonal import sizes_of
+from mcprecond.linalg.hermitian import difference_across
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.splitting import THETA
 from mcprecond.multigrid.strength import SHARE_OF_AVERAGE
@@ -96,13 +96,6 @@ def examine(A: AdmittedMatrix, *, with_features: bool) -> Findings:
 
 
 @compile_inlined
-def entry(i, j, indptr, indices, values):
-    """a_ij, or 0 if it is not stored."""
-    place = lower_bound(indices, indptr[i], indptr[i + 1], j)
-    return values[place] if place < indptr[i + 1] and indices[place] == j else values.dtype.type(0)
-
-
-@compile_inlined
 def compare_row(i, indptr, indices, values, diagonal, tolerance, entries, is_symmetric):
     """Compare the entries of row i with their counterparts in column i. If entry k is the first that differs by more
     than a tolerance, return ``entries - k``, otherwise 0. Also return whether any entry differs at all.
@@ -114,15 +107,11 @@ def compare_row(i, indptr, indices, values, diagonal, tolerance, entries, is_sym
         j = np.uint32(indices[k])
         if is_symmetric and j < i:
             continue
-        across = indptr[j + np.uint32(1)] - 1 - (k - indptr[i])  # its place if row j mirrors row i, as on a grid
-        if across >= indptr[j] and indices[across] == i:
-            other = np.conj(values[across])
-        else:
-            other = np.conj(entry(j, i, indptr, indices, values))
-        if values[k] != other:
+        difference = abs(difference_across(k, i, indptr, indices, values))
+        if difference > 0:
             any_rounded = True
             size = np.sqrt(np.float64(abs(diagonal[i])))
-            if abs(values[k] - other) > tolerance * size * np.sqrt(np.float64(abs(diagonal[j]))):
+            if difference > tolerance * size * np.sqrt(np.float64(abs(diagonal[j]))):
                 return entries - k, True
     return 0, any_rounded
 

@@ -1,7 +1,7 @@
 // Strength of connection: a team of LANES threads per row. See strength.py.
 
 #include "cuda/reduce.cuh"
-#include "multigrid/entry.cuh"
+#include "linalg/entry.cuh"
 #include "multigrid/team_sum.cuh"
 
 // The strength of the entry at place k of row i, before positive entries are spread.

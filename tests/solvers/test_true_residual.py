@@ -90,6 +90,21 @@ def test_an_accurate_residual_is_right_to_the_last_digits(dtype, seed, exponent,
     assert (error <= 4 * eps * abs(reference.residual(A, b, x)) + 200 * np.finfo(float).eps ** 2 * size).all()
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_an_accurate_residual_is_right_in_long_rows(dtype, backend, to_device):
+    n = 3000
+    hub = sp.csr_array(random_vector(n, dtype)[None])
+    A = sp.csr_array(sp.vstack([sp.eye_array(n - 1, n, dtype=dtype), hub]))
+    x = random_vector(n, dtype, 1)
+    b = (A @ x).astype(dtype)
+    r, matrix = to_device(np.empty_like(b)), admit_matrix(to_device(A), finite=True)
+    find_accurate_residual(product_with(matrix), to_device(x), to_device(b), r, backend)
+    expected, eps = reference.residual(A, b, x), np.finfo(dtype).eps
+    size = abs(A) @ abs(x)
+    assert (abs(backend.to_host(r) - expected) <= 4 * eps * abs(expected) + 1e4 * np.finfo(float).eps ** 2 * size).all()
+    assert abs(expected).max() > 0
+
+
 @ways
 @for_each_device
 @given(of_b=st.integers(-16, 0), of_x0=st.integers(0, 8), seed=st.integers(0, 100))
