@@ -22,7 +22,6 @@ from mcprecond.solvers.result import Reason, SolveResult, Stage, merge
 from mcprecond.solvers.solver import Solver
 from mcprecond.tuning.cost_model import speeds_of
 from mcprecond.tuning.forecast import (
-    LEAST_ITERATIONS,
     Forecast,
     Prediction,
     Progress,
@@ -30,7 +29,7 @@ from mcprecond.tuning.forecast import (
     expected_rate,
     predict_times,
 )
-from mcprecond.tuning.least_time import choose
+from mcprecond.tuning.least_time import usual_colors
 
 #: A diagonal counts as constant if its entries differ by no more than this share of the largest one.
 ALIKE = 0.01
@@ -54,8 +53,6 @@ class Stages(ABC):
         self._first = ""
         #: By stage, the progress of the last solve that used it.
         self._progress: dict[str, Progress] = {}
-        #: The stages that have failed.
-        self._failed = set[str]()
 
     @abstractmethod
     def _after_failure(self, stages: list[Stage], known: dict[str, Progress], reason: Reason) -> str | None:
@@ -75,7 +72,8 @@ class Stages(ABC):
         stages: list[Stage] = []
         name, known = self._begin(digits_of(rtol)), dict(self._progress)
         while True:
-            decision = Decision(partial(self._next, name, known))
+            first = self._forecast.earliest(name, {name, *known, self._weakest})
+            decision = Decision(partial(self._next, name, known), first)
             done, counted = sum(result.iterations for result in results), sum(result.counted for result in results)
             told = None if progress is None else lambda count, norm, done=done: progress(done + count, norm)
             known.setdefault(name, Progress(0, 0.0))
@@ -149,8 +147,7 @@ def weakest_for(matrix: AdmittedMatrix) -> str:
 def times_for(matrix: AdmittedMatrix) -> dict[str, Prediction]:
     """Predict the times of the setup of each preconditioner and of an iteration of CG with it."""
     n, entries, speeds = matrix.shape[0], matrix.indices.size, speeds_of(matrix.backend)
-    n_colors = choose(matrix, 100, speeds).candidates[0].n_colors or entries / max(n, 1)
-    return predict_times(n, entries, matrix.dtype.itemsize, n_colors, speeds)
+    return predict_times(n, entries, matrix.dtype.itemsize, usual_colors(matrix, speeds), speeds)
 
 
 def left_of(iteration: Iteration, rate: float) -> tuple[float, float]:
@@ -164,14 +161,27 @@ def left_of(iteration: Iteration, rate: float) -> tuple[float, float]:
 
 
 class Decision:
-    """Whether to leave a stage, asked whenever half more iterations have been done; `name` is the next stage then."""
+    """Whether to leave a stage, asked after some iterations and whenever half more have been done; see `Leaving`.
 
-    def __init__(self, next_stage: Callable[[Iteration], str | None]) -> None:
-        self._next_stage, self._asked = next_stage, LEAST_ITERATIONS
+    Parameters
+    ----------
+    next_stage : function of an iteration
+        The stage to go on with, or None.
+    first : float
+        After how many iterations to ask for the first time.
+
+    Attributes
+    ----------
+    name : str or None
+        The next stage, once the answer is yes.
+    """
+
+    def __init__(self, next_stage: Callable[[Iteration], str | None], first: float) -> None:
+        self._next_stage, self.asked_after = next_stage, first
         self.name: str | None = None
 
     def __call__(self, iteration: Iteration) -> bool:
-        if iteration.count >= self._asked:
-            self._asked = iteration.count + iteration.count // 2 + 1
+        if iteration.count >= self.asked_after:
+            self.asked_after = iteration.count + iteration.count // 2 + 1
             self.name = self._next_stage(iteration)
         return self.name is not None

@@ -62,6 +62,5 @@ class StagesOfCG(Stages):
         name = stages[-1].name
         if reason not in FAILURES or name == self._weakest:
             return None
-        self._failed.add(name)
         self._forecast.predicted.pop(name, None)
         return self._weakest

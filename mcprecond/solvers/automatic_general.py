@@ -46,6 +46,8 @@ class GeneralStages(Stages):
         matrix = with_features(plain.matrix)
         times, weakest, device = times_for(matrix), weakest_for(matrix), matrix.backend.name
         super().__init__(plain, forecast_general(times, matrix.features, weakest, device, plain.products))
+        #: The stages that have failed.
+        self._failed = set[str]()
 
     def _after_failure(self, stages: list[Stage], known: dict[str, Progress], reason: Reason) -> str | None:
         """See `Stages`. Untried candidates come first, then one that was only slow, and the weakest one comes last."""

@@ -11,7 +11,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -37,8 +37,7 @@ from mcprecond.solvers.result import Reason
 LOGGER = logging.getLogger("mcprecond")
 MINUTE = 60.0
 #: Where somebody watches, the host reads after so many iterations first, and then whenever a tenth more have been done.
-#: Where it is only asked whether to leave, it reads whenever half more have been done.
-FIRST_WATCHED, TENTH, HALF = 8, 10, 2
+FIRST_WATCHED, TENTH = 8, 10
 #: Iterations of a loop read at most so many entries of A, or are FIRST_WATCHED: Ctrl-C and the log do not have to wait
 #: for more than some tenths of a second, or for some seconds with an M that takes long.
 ENTRIES_PER_READ = 2**34
@@ -65,6 +64,14 @@ STOPPED_BY = {
     BROKEN: Reason.BREAKDOWN,
     CYCLE_ENDED: Reason.NO_PROGRESS,
 }
+
+
+class Leaving(Protocol):
+    """Whether to end the iterations early. The host reads the residuals and asks after `asked_after` iterations."""
+
+    asked_after: float
+
+    def __call__(self, iteration: Iteration) -> bool: ...
 
 
 def choose_units(
@@ -122,7 +129,7 @@ def iterate(
     callback: Callable[[Iteration], object] | None,
     progress: Callable[[int, float], object] | None,
     cause: Callable[[Iteration], Reason | None],
-    leaves: Callable[[Iteration], bool] | None = None,
+    leaves: Leaving | None = None,
 ) -> None:
     """Run iterations and read the states until each system has a reason to end.
 
@@ -132,11 +139,11 @@ def iterate(
     start in another way does so from the best iterate, a few times.
     """
     systems = iteration.systems
-    more = TENTH if progress else HALF if leaves else None
     called, examined, watch = 0, EXAMINED, Watch()
     while True:
         if running_of(systems):
-            iteration.enqueue(1 if callback else iterations_until_read(iteration, examined, more))
+            until = examined if leaves is None else math.ceil(min(examined, leaves.asked_after))
+            iteration.enqueue(1 if callback else iterations_until_read(iteration, until, progress is not None))
         iteration.state = iteration.read_state()
         watch.look(iteration.count, max((system.residuals for system in systems), key=lambda norms: norms[-1]))
         if callback and iteration.count > called:
@@ -165,15 +172,13 @@ def iterate(
         iteration.begin_together()
 
 
-def iterations_until_read(iteration: Iteration, examined: int, more: int | None) -> int:
-    """After how many more iterations the host reads the residuals: it will be examined after `examined` of them. If
-    somebody watches, the host reads whenever one in `more` more have been done.
-    """
+def iterations_until_read(iteration: Iteration, until: int, is_watched: bool) -> int:
+    """After how many more iterations the host reads the residuals: at the latest after `until` iterations in all."""
     count, entries = iteration.count, iteration.A.values.size if isinstance(iteration.A, Csr) else 0
     most = max(ENTRIES_PER_READ // max(entries, 1), FIRST_WATCHED)
-    most = min(most, iteration.backend.iterations_per_read, max(examined - count, 1))
-    if more:
-        most = min(most, max(FIRST_WATCHED - count, count // more + 1))
+    most = min(most, iteration.backend.iterations_per_read, max(until - count, 1))
+    if is_watched:
+        most = min(most, max(FIRST_WATCHED - count, count // TENTH + 1))
     return most
 
 

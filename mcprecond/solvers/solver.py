@@ -26,7 +26,7 @@ from mcprecond.matrix import AdmittedMatrix, admit_matrix
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.columns import join_columns
 from mcprecond.solvers.diagnosis import does_not_fit, is_near_null_space, is_unsymmetric, unsolvable_row
-from mcprecond.solvers.driver import choose_units, iterate, solution_of
+from mcprecond.solvers.driver import Leaving, choose_units, iterate, solution_of
 from mcprecond.solvers.iteration import Iteration
 from mcprecond.solvers.named import build, nodes_of
 from mcprecond.solvers.result import CAUSES, Reason, SolveResult, Stage
@@ -138,10 +138,10 @@ class Solver:
         *,
         callback: Callable[[Iteration], object] | None = None,
         progress: Callable[[int, float], object] | None = None,
-        leaves: Callable[[Iteration], bool] | None = None,
+        leaves: Leaving | None = None,
     ) -> SolveResult[Any]:
-        """Solve A x = b, as `solve` does. Callbacks get the iteration. If ``leaves(iteration)`` says so, whenever the
-        host has read the residuals, the solve ends as if `maxiter` were reached.
+        """Solve A x = b, as `solve` does. Callbacks get the iteration. If ``leaves(iteration)`` says so, the solve
+        ends as if `maxiter` were reached.
         """
         started, self.started = self.started or time.perf_counter(), 0.0
         backend = self._backend

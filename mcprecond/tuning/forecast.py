@@ -73,6 +73,13 @@ class Forecast:
         names = [name for name in self.predicted if name not in without]
         return min(names, key=lambda name: self.seconds(name, digits, slower), default=None)
 
+    def earliest(self, current: str, tried: Container[str]) -> float:
+        """After how many iterations `next_stage` can name another candidate at the earliest, since their setup takes
+        some time.
+        """
+        least = min((setup for name, (setup, _) in self.predicted.items() if name not in tried), default=math.inf)
+        return max(SPENT * least / self.predicted[current].iteration, LEAST_ITERATIONS)
+
     def next_stage(self, current: str, done: int, left: float, digits: float, tried: Container[str]) -> str | None:
         """The candidate to go on with; None to stay.
 

@@ -160,18 +160,13 @@ def choose_coloring(matrix: AdmittedMatrix, coloring: Any, block_size: int = 1) 
 def choose(matrix: AdmittedMatrix, iterations: int, speeds: Speeds, block_size: int = 1) -> Choice:
     """The method of least predicted time for a matrix whose nodes have so many unknowns."""
     n, entries, value_bytes = matrix.shape[0], matrix.indices.size, matrix.dtype.itemsize
-    degrees, regular = degrees_of(matrix, block_size), is_regular(matrix, block_size)
+    degrees = degrees_of(matrix, block_size)
 
     def candidate(method: str, expected: tuple[float, float], fronts: int = 0) -> Candidate:
-        few, share = expected
-        # Where degrees differ much, all methods have about the same number of colors; the mean degree stands for it.
-        colors = max(
-            min(round(few + share * degrees.longest), round(degrees.longest)) if regular else entries // max(n, 1),
-            min(2, n),
-        )
+        colors = expected_colors(matrix, expected, block_size)
         return Candidate(
             method,
-            colors if regular else None,
+            colors if is_regular(matrix, block_size) else None,
             speeds.colorings[method].seconds(degrees, fronts),
             speeds.iteration_seconds(n, entries, value_bytes, colors, block_size),
             iterations,
@@ -188,6 +183,25 @@ def choose(matrix: AdmittedMatrix, iterations: int, speeds: Speeds, block_size: 
     candidates.append(in_row_order)
     candidates.sort(key=lambda c: c.total_seconds)  # stably: of equals the first
     return Choice(candidates[0].method, tuple(candidates))
+
+
+def usual_colors(matrix: AdmittedMatrix, speeds: Speeds) -> float:
+    """About how many colors "auto" finds: where it depends on fronts, the mean of both candidates."""
+    in_row_order = expected_colors(matrix, IN_ROW_ORDER)
+    if not speeds.colorings["greedy"].per_front:
+        return in_row_order
+    return (in_row_order + expected_colors(matrix, IN_RANDOM_ORDER)) / 2
+
+
+def expected_colors(matrix: AdmittedMatrix, expected: tuple[float, float], block_size: int = 1) -> int:
+    """About how many colors a method finds, with IN_RANDOM_ORDER or IN_ROW_ORDER. Where degrees differ much, all
+    methods find about as many, and the mean degree stands for that.
+    """
+    n, longest = matrix.shape[0], degrees_of(matrix, block_size).longest
+    few, share = expected
+    if is_regular(matrix, block_size):
+        return max(min(round(few + share * longest), round(longest)), min(2, n))
+    return max(matrix.indices.size // max(n, 1), min(2, n))
 
 
 def degrees_of(matrix: AdmittedMatrix, block_size: int) -> Degrees:

@@ -18,31 +18,32 @@ MARGIN, MOST_SLOWER = 2.0, 2.0
 #: one to three dimensions with n points: the first number times n to the second power. On graphs that are like no grid
 #: it takes ELSEWHERE iterations.
 ON_GRIDS, ELSEWHERE = {1: (10.0, 1 / 2), 2: (2.0, 1 / 2), 3: (2.3, 1 / 3)}, 40.0
-#: It takes 1 plus OF_POSITIVE times `Features.positive` times as many, and 1 plus `Features.contrast` times as many; in
-#: three dimensions 1 plus half of the contrast, since jumps can be bypassed.
+#: It takes 1 plus OF_POSITIVE times `Features.positive` times as many, and 1 plus OF_CONTRAST times the square of
+#: `Features.contrast` times as many; in three dimensions half of the contrast counts, since jumps can be bypassed.
 #: But if rows sum to more than the share LEAST_SUM of the diagonal entry, it takes at most OF_SUMS for each digit,
 #: since smooth errors are reduced at once; if hardly any entry has the sign opposite to that of the diagonal, as in a
 #: mass matrix, it takes at most OF_MASS.
-OF_POSITIVE, LEAST_SUM, OF_SUMS, LEAST_NEGATIVE, OF_MASS = 2.5, 0.5, 8.0, 0.1, 3.0
+OF_POSITIVE, OF_CONTRAST, LEAST_SUM, OF_SUMS, LEAST_NEGATIVE, OF_MASS = 2.5, 0.6, 0.5, 8.0, 0.1, 3.0
 #: With sweeps by colors it takes the share OF_SWEEPS of these iterations, as the theory of SSOR has it for omega = 1 on
 #: meshes; SGS takes fewer if there are positive entries. If the contrast is at least CONTRAST, DILU takes the share
 #: OF_DILU. With ILU0 in the order of the rows, the share is OF_DROPPED times the root of `Features.dropped`. Where
 #: coefficients are smooth, with a contrast of at most SMOOTH, and `Features.positive` is in the range MIXED, as for
 #: anisotropy along no axis, what ILU0 drops cancels for smooth vectors: the share is CANCELED times this.
-OF_SWEEPS, OF_DILU, OF_DROPPED, CONTRAST = 0.5, 0.4, 0.9, 1.0
+OF_SWEEPS, OF_DILU, OF_DROPPED, CONTRAST = 0.5, 0.43, 0.9, 1.0
 SMOOTH, MIXED, CANCELED = 0.1, (0.1, 0.5), 0.25
 #: An iteration with ILU0 in the order of the rows takes ROW_ORDER times as long as one by colors, and LEVEL seconds
-#: more for each level of rows that do not depend on each other. The setup of DILU takes DILU times that of SGS. If the
-#: graph has hubs, sweeps need many colors, and take HUBS times as long.
-ROW_ORDER, LEVEL, DILU, HUBS = 2.3, 0.3e-6, 1.15, 2.0
+#: more for each level of rows that do not depend on each other. Its setup takes FACTORS seconds for each entry more
+#: than that of SGS, and the setup of DILU takes DILU times that of SGS. If the graph has hubs, sweeps need many colors,
+#: and take HUBS times as long.
+ROW_ORDER, LEVEL, FACTORS, DILU, HUBS = 2.3, 0.3e-6, 50e-9, 1.15, 2.0
 #: Multigrid takes PER_DIGIT iterations for each digit, and AT_LEAST more. Without candidates for its near-null space it
 #: takes 1 plus so many times `Features.positive` times as many: OF_STIFF, or OF_NODES if at least the share IN_NODES of
 #: the rows belongs to nodes of several unknowns, as in elasticity.
 PER_DIGIT, AT_LEAST, OF_STIFF, OF_NODES, IN_NODES = 1.0, 1.0, 6.0, 14.0, 0.8
 #: The setup of multigrid takes so many times as long as on a grid in a plane: in one and in three dimensions, on graphs
 #: that are like no grid, and if the contrast is at least CONTRAST, since coarse points are chosen then.
-SETUP = {"cpu": {1: 1.0, 2: 1.0, 3: 1.4, None: 4.0}, "gpu": {1: 1.0, 2: 1.0, 3: 1.0, None: 3.0}}
-BY_POINTS = {"cpu": 1.6, "gpu": 1.3}
+SETUP = {"cpu": {1: 1.0, 2: 1.0, 3: 1.4, None: 4.0}, "gpu": {1: 1.0, 2: 1.0, 3: 1.2, None: 3.0}}
+BY_POINTS = {"cpu": 1.6, "gpu": 1.8}
 
 
 def forecast_cg(
@@ -74,7 +75,8 @@ def forecast_cg(
     }
     if device == "cpu" and not features.has_hubs:
         levels = 2 * features.n / max(features.width, 1.0)
-        predicted["ILU0"] = Prediction(sweeps.setup, ROW_ORDER * sweeps.iteration + LEVEL * levels)
+        setup = sweeps.setup + FACTORS * features.entries
+        predicted["ILU0"] = Prediction(setup, ROW_ORDER * sweeps.iteration + LEVEL * levels)
     expected = partial(expected_iterations, features=features, has_candidates=has_candidates)
     return Forecast(predicted, expected, ("multigrid",), False, MARGIN, MOST_SLOWER)
 
@@ -87,11 +89,11 @@ def expected_iterations(name: str, digits: float, features: Features, *, has_can
         return (1 + per_share * features.positive) * (PER_DIGIT * digits + AT_LEAST)
     factor, power = ON_GRIDS[features.dimensions] if features.dimensions else (ELSEWHERE, 0.0)
     contrast = features.contrast / 2 if features.dimensions == 3 else features.contrast
-    harder = (1 + OF_POSITIVE * features.positive) * (1 + contrast)
+    harder = (1 + OF_POSITIVE * features.positive) * (1 + OF_CONTRAST * contrast**2)
     iterations = factor * features.n**power * harder * digits / 8
     if features.surplus > 0 and features.contrast < CONTRAST:  # the condition is about 2 / surplus - 1
         condition = max(2 / features.surplus - 1, 1.0)
-        iterations = min(iterations, digits * math.log(10) * math.sqrt(condition) / 4)
+        iterations = min(iterations, digits * math.log(10) * (1 + math.sqrt(condition)) / 4)
     if 1 + features.positive - features.negative >= LEAST_SUM:
         iterations = min(iterations, (OF_MASS if is_mass else OF_SUMS) * digits)
     return max(iterations * share_of_jacobi(name, features), 1.0)

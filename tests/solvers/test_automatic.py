@@ -54,6 +54,14 @@ def test_a_stage_is_left_only_for_what_is_faster_by_the_margin(setup, first, oth
         assert done * first <= 0.2 * (setup + max((done + left) / (done + 75), 1) * 37.5 * other)
 
 
+@given(setup=seconds, first=seconds, other=seconds, left=st.floats(1, 1e6))
+def test_no_stage_is_left_before_the_earliest_question(setup, first, other, left):
+    forecast = forecast_of(setup, first, other)
+    before = math.ceil(forecast.earliest("Jacobi", ("Jacobi",))) - 1
+    assert before >= 7 and (before == 7 or forecast.next_stage("Jacobi", before, left, 6.0, ("Jacobi",)) is None)
+    assert forecast.earliest("Jacobi", ("Jacobi", "SGS")) == math.inf
+
+
 @given(setup=seconds, first=seconds, other=seconds, digits=st.floats(1, 15))
 def test_the_fastest_begins(setup, first, other, digits):
     forecast = forecast_of(setup, first, other)
