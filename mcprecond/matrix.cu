@@ -36,7 +36,7 @@ struct Check {
     const VALUE* values;
     VALUE* diagonal;
     int flaws = 0;
-    uint64 surplus = 0, not_finite = 0;
+    uint64 surplus = 0, surplus_of_values = 0, not_finite = 0;
     long long largest = 0;
     Pivots pivots = {};
 
@@ -47,6 +47,18 @@ struct Check {
             ++not_finite;
     }
     __device__ __forceinline__ void take_pivot(int v, VALUE pivot) { diagonal[v] = pivot, pivots.take(pivot); }
+
+    // A hash of an edge and of the entry that its upper end stores, if the matrix is Hermitian.
+    __device__ __forceinline__ uint64 hash_value(uint64 edge, VALUE value, bool is_upper) {
+        VALUE upper = is_upper ? value : conjugate(value);
+        uint64 hashed = edge;
+        bool is_real_part = true;
+        each_part(upper, [&](REAL part) {
+            if (is_real_part || part != 0) hashed = mix64(hashed ^ __double_as_longlong(widened(part) + 0.0));  // -0 is 0
+            is_real_part = false;
+        });
+        return hashed;
+    }
 
     // Every `step`-th entry of a row from `first` on; returns how many neighbors these are.
     __device__ __forceinline__ int row(int v, OFFSET begin, OFFSET end, OFFSET first, int step) {
@@ -74,6 +86,12 @@ struct Check {
                     uint64 edge = mix64((uint64)min(u[j], v) << 32 | (uint64)max(u[j], v));
                     surplus += u[j] > v ? edge : 0 - edge;
                     ++degree;
+                    if (HAS_VALUES) {
+                        uint64 hashed = hash_value(edge, a[j], u[j] > v);
+                        surplus_of_values += u[j] > v ? hashed : 0 - hashed;
+                    }
+                } else if (HAS_VALUES && fabs(a[j] - conjugate(a[j])) > 0) {
+                    surplus_of_values += mix64((uint64)v);
                 }
             }
         }
@@ -138,7 +156,7 @@ __device__ void check_all(long long n, long long entries, const OFFSET* indptr, 
         if (check.flaws) atomicOr((uint64*)&report[FLAWS], (uint64)check.flaws);
         if (largest > ptx::load_l2(&report[MAX_DEGREE])) atomicMax(&report[MAX_DEGREE], (long long)largest);
     }
-    add_block_sums<2>((uint64*)&report[SURPLUS], {check.surplus, check.not_finite});
+    add_block_sums<3>((uint64*)&report[SURPLUS], {check.surplus, check.surplus_of_values, check.not_finite});
     if (!HAS_VALUES) return;
     raise(check.largest, &report[LARGEST]);
     check.pivots.report_to(report);

@@ -2,8 +2,8 @@
 
 Every public function that takes a matrix calls `admit_matrix`, and passes on what it returns. One pass over the pattern
 checks row offsets and column indices, and finds what else depends on the pattern alone: whether rows are sorted,
-whether the pattern is symmetric, and the degrees of its graph. Where values matter they are checked as well, and the
-diagonal is found, on a GPU in the same pass.
+whether the pattern is symmetric, and the degrees of its graph. Where values matter they are checked as well: whether
+they are finite, and whether the matrix is exactly Hermitian. The diagonal is found, on a GPU in the same pass.
 """
 
 from __future__ import annotations
@@ -16,11 +16,20 @@ from typing import Any, NoReturn
 import numpy as np
 import scipy.sparse
 
-from mcprecond.backends import NUMBERS, Backend, KernelSet, backend_of, compile_loop, compile_row, offset_type
+from mcprecond.backends import (
+    NUMBERS,
+    Backend,
+    KernelSet,
+    backend_of,
+    compile_inlined,
+    compile_loop,
+    compile_row,
+    offset_type,
+)
 from mcprecond.backends.arguments import FLOATS
 from mcprecond.backends.hashing import mix64
 from mcprecond.backends.sorting import lower_bound
-from mcprecond.backends.team.atomics import atomic_max, atomic_or
+from mcprecond.backends.team.atomics import atomic_add, atomic_max, atomic_or
 from mcprecond.numbering import compact_order
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
@@ -31,7 +40,7 @@ NOT_SORTED, NOT_SYMMETRIC, OUT_OF_RANGE, BROKEN_OFFSETS = 1, 2, 4, 8
 # largest one, as doubles. Entries that are not positive count as zero. So reports begin with zeros, and atomic maxima
 # update them.
 LEAST_PIVOT, LARGEST_PIVOT = range(PIVOTS := 2)
-FLAWS, MAX_DEGREE, SURPLUS, NOT_FINITE, LARGEST = range(PIVOTS, REPORTED := PIVOTS + 5)
+FLAWS, MAX_DEGREE, SURPLUS, SURPLUS_OF_VALUES, NOT_FINITE, LARGEST = range(PIVOTS, REPORTED := PIVOTS + 6)
 INFINITY_BITS = 0x7FF << 52
 CUDA_CONSTANTS = {
     "NOT_SORTED": NOT_SORTED,
@@ -40,6 +49,7 @@ CUDA_CONSTANTS = {
     "FLAWS": FLAWS,
     "MAX_DEGREE": MAX_DEGREE,
     "SURPLUS": SURPLUS,
+    "SURPLUS_OF_VALUES": SURPLUS_OF_VALUES,
     "NOT_FINITE": NOT_FINITE,
     "LARGEST": LARGEST,
     "LEAST_PIVOT": LEAST_PIVOT,
@@ -73,12 +83,16 @@ class AdmittedMatrix:
         Whether rows are sorted and no entry is repeated.
     is_symmetric : bool
         Whether the pattern is symmetric; known only if `is_canonical`, and False otherwise.
+    is_hermitian : bool
+        Whether A is exactly Hermitian; known only if `is_canonical` and values were checked, and False otherwise.
     largest : float or None
         The largest magnitude of a value, or of a part of a complex one; None if values were not checked.
     is_ours : bool
         Whether this package has computed the matrix, so that nobody else changes its values.
+    is_nearly_hermitian : bool, optional
+        Whether A is Hermitian up to rounding, where that has been found; see linalg/hermitian.py.
     findings : Findings, optional
-        What multigrid has found in the values; see multigrid/examination.py.
+        What decides between the two multigrids; see multigrid/examination.py.
     features : Features, optional
         What tells which preconditioner is the fastest; see tuning/features.py.
     spectral_radius : float or None
@@ -91,8 +105,10 @@ class AdmittedMatrix:
     max_degree: int
     is_canonical: bool
     is_symmetric: bool
+    is_hermitian: bool = False
     largest: float | None = None
     is_ours: bool = False
+    is_nearly_hermitian: bool | None = None
     findings: Any = None
     features: Any = None
     spectral_radius: float | None = None
@@ -176,16 +192,6 @@ class AdmittedMatrix:
     @cached_property
     def _pivots(self) -> tuple[Any, Any]:
         return read_diagonal(self.indptr, self.indices, self.data, self.backend)
-
-    @property
-    def is_hermitian(self) -> bool:
-        """Whether A is known to be exactly Hermitian."""
-        return self.findings is not None and self.findings.is_hermitian
-
-    @property
-    def first_unsymmetric(self) -> int | None:
-        """The place of the first entry that is known to differ from that across by more than rounding."""
-        return None if self.findings is None else self.findings.first_unsymmetric
 
     def renewed(self) -> AdmittedMatrix:
         """The same matrix after its values have been computed anew: what depends on them is found again."""
@@ -313,8 +319,10 @@ def admit_matrix(A: Any, name: str = "A", *, floats: bool = False, finite: bool 
         refuse_not_finite_entry(csr, backend, name)
     largest = float(report[LARGEST : LARGEST + 1].view(np.float64)[0]) if finite else None
     is_sorted = not flaws & NOT_SORTED
-    is_symmetric = is_sorted and not report[SURPLUS]
-    matrix = AdmittedMatrix(csr, backend, degrees, int(report[MAX_DEGREE]), is_sorted, is_symmetric, largest)
+    is_symmetric = bool(is_sorted and not report[SURPLUS])
+    is_hermitian = bool(finite and is_symmetric and not report[SURPLUS_OF_VALUES])
+    of_pattern = int(report[MAX_DEGREE]), is_sorted, is_symmetric
+    matrix = AdmittedMatrix(csr, backend, degrees, *of_pattern, is_hermitian, largest)
     if finite and is_sorted:
         matrix.__dict__["_pivots"] = diagonal, report[:PIVOTS]
     return matrix
@@ -515,16 +523,27 @@ def _refuse_broken_format(A: Any, backend: Backend, name: str) -> None:
             raise ValueError(f"{name}.row and {name}.col must be from 0 to {A.shape[0] - 1}; rebuild {name}")
 
 
-@compile_row
-def check_row(v, n, begin, end, indices):
-    """The flaws of a row, how many neighbors it lists, and the hashes of its edges: those to larger vertices added,
-    those to smaller ones subtracted.
+@compile_inlined
+def hash_value(edge, value, is_upper):
+    """A hash of an edge and of the entry that its upper end stores, if the matrix is Hermitian."""
+    hashed = mix64(edge ^ np.uint64(np.float64(value.real + 0.0).view(np.int64)))  # -0 is 0
+    if value.imag != 0:
+        imag = np.float64(value.imag if is_upper else -value.imag)
+        hashed = mix64(hashed ^ np.uint64(imag.view(np.int64)))
+    return hashed
 
-    Each edge of a symmetric pattern is listed at both of its ends, so that over all rows these sums cancel. Only a
-    sorted pattern is judged: an unsorted one is rebuilt anyway.
+
+@compile_row
+def check_row(v, n, begin, end, indices, values):
+    """The flaws of a row, how many neighbors it lists, and two sums of hashes, of its edges and of their values: those
+    of edges to larger vertices are added, those to smaller ones subtracted.
+
+    Each edge of a symmetric pattern is listed at both of its ends, so that over all rows these sums cancel. Those of
+    values cancel if the matrix is Hermitian. Only a sorted pattern is judged: an unsorted one is rebuilt anyway. Where
+    there are no values, their sum means nothing.
     """
     flaws = degree = 0
-    hashes = np.uint64(0)
+    hashes = of_values = np.uint64(0)
     for k in range(begin, end):
         u = indices[k]
         if u < 0 or u >= n:
@@ -535,7 +554,13 @@ def check_row(v, n, begin, end, indices):
         degree += u != v
         edge = mix64(np.uint64(min(u, v)) << np.uint64(32) | np.uint64(max(u, v)))
         hashes += edge if u > v else np.uint64(0) - edge if u < v else np.uint64(0)
-    return flaws, degree, hashes
+        if len(values):
+            if u == v:
+                of_values += edge if values[k].imag != 0 else np.uint64(0)
+            else:
+                hashed = hash_value(edge, values[k], u > v)
+                of_values += hashed if u > v else np.uint64(0) - hashed
+    return flaws, degree, hashes, of_values
 
 
 @KERNELS.strided
@@ -546,26 +571,28 @@ def check_pattern(n, entries, indptr, indices, degrees, report):
     """
     if indptr[0] != 0 or indptr[n] != entries:
         report[FLAWS] = BROKEN_OFFSETS
-    report[SURPLUS] = np.int64(check_rows(0, n, n, entries, indptr, indices, degrees, report))
+    check_rows(0, n, n, entries, indptr, indices, np.empty(0), degrees, report)
 
 
 @compile_loop
-def check_rows(first, last, n, entries, indptr, indices, degrees, report):
-    """The rows of `check_pattern`; returns the sum of their hashes."""
-    largest, surplus = 0, np.uint64(0)
+def check_rows(first, last, n, entries, indptr, indices, values, degrees, report):
+    """The rows of `check_pattern`, with values or without."""
+    largest = 0
+    surplus = of_values = np.uint64(0)
     for v in range(first, last):
         begin, end = np.int64(indptr[v]), np.int64(indptr[v + 1])
         if begin < 0 or end < begin or end > entries:
             atomic_or(report, FLAWS, np.int64(BROKEN_OFFSETS))
             begin = end = np.int64(0)
-        flaws, degree, hashes = check_row(np.int64(v), n, begin, end, indices)
+        flaws, degree, of_edges, of_entries = check_row(np.int64(v), n, begin, end, indices, values)
         degrees[v] = degree
         if flaws:
             atomic_or(report, FLAWS, np.int64(flaws))
         largest = max(largest, degree)
-        surplus += hashes
+        surplus, of_values = surplus + of_edges, of_values + of_entries
     atomic_max(report, MAX_DEGREE, np.int64(largest))
-    return surplus
+    atomic_add(report, SURPLUS, np.int64(surplus))
+    atomic_add(report, SURPLUS_OF_VALUES, np.int64(of_values))
 
 
 @KERNELS.strided
@@ -573,7 +600,9 @@ def check_matrix(n, entries, indptr, indices, values, degrees, diagonal, report)
     """Check the pattern and the values: count those that are not finite, and report the largest magnitude among the
     others, as the bits of a double. If rows are sorted, copy the diagonal, and report its extremes.
     """
-    check_pattern(n, entries, indptr, indices, degrees, report)
+    if indptr[0] != 0 or indptr[n] != entries:
+        report[FLAWS] = BROKEN_OFFSETS
+    check_rows(0, n, n, entries, indptr, indices, values, degrees, report)
     report[NOT_FINITE] = check_numbers(0, entries, values, report)
     if report[FLAWS] == 0:
         copy_pivots(0, n, indptr, indices, values, diagonal, report)

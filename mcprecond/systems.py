@@ -18,10 +18,9 @@ from scipy.sparse.linalg import splu
 from mcprecond.backends import Backend
 from mcprecond.backends.arguments import function
 from mcprecond.backends.inputs import promote, refuse_not_finite
-from mcprecond.linalg.hermitian import is_hermitian
+from mcprecond.linalg.hermitian import is_hermitian, with_symmetry
 from mcprecond.linalg.powers import exponent_of, power_times, times_power
 from mcprecond.matrix import AdmittedMatrix
-from mcprecond.multigrid.built import examined
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.preconditioners.setup import admit
 from mcprecond.solvers import PCG
@@ -160,10 +159,8 @@ def solve_matrix(
     A: AdmittedMatrix, b: Any, x0: Any, M: Any, given: dict[str, Any], limits: dict[str, Any], callback: Any
 ) -> SolveResult[Any]:
     """Solve for a matrix in canonical form."""
-    may_be_definite = bool(A.extremes[0] > 0)
-    if may_be_definite and not (A.has_hubs and A.backend.name == "gpu"):  # where a team of threads reads the hub
-        A = examined(A, with_features=True)  # which multigrid needs, too
-    symmetric = is_hermitian(A) if A.findings is None else A.first_unsymmetric is None
+    A = with_symmetry(A)
+    may_be_definite, symmetric = bool(A.extremes[0] > 0), is_hermitian(A)
     suits_cg = symmetric and not (isinstance(M, Preconditioner) and not M.symmetric)
     if not suits_cg:
         refuse_given(given, "a symmetric or Hermitian A and M")

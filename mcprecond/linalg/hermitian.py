@@ -16,7 +16,14 @@ KERNELS = KernelSet(__file__, "OFFSET VALUE")
 
 def is_hermitian(matrix: AdmittedMatrix, dtype: Any = None) -> bool:
     """Whether A and its conjugate transpose differ by rounding at most, as `first_unsymmetric` tells."""
+    if dtype is None and matrix.is_nearly_hermitian is not None:
+        return matrix.is_nearly_hermitian
     return first_unsymmetric(matrix, dtype) is None
+
+
+def with_symmetry(matrix: AdmittedMatrix) -> AdmittedMatrix:
+    """Return a canonical matrix that knows whether it is Hermitian up to rounding, so that this is found once."""
+    return matrix.knowing(is_nearly_hermitian=is_hermitian(matrix))
 
 
 def first_unsymmetric(matrix: AdmittedMatrix, dtype: Any = None) -> tuple[int, int] | None:
@@ -35,7 +42,7 @@ def first_unsymmetric(matrix: AdmittedMatrix, dtype: Any = None) -> tuple[int, i
         Whose rounding counts; that of A by default.
     """
     A, backend, entries = matrix.canonical(), matrix.backend, matrix.canonical().indices.size
-    if not entries:
+    if A.is_hermitian or not entries:
         return None
     sizes = abs(A.diagonal()).astype(np.float64)
     scales = backend.xp.sqrt(backend.xp.where(sizes > 0, sizes, abs(A.data).max().astype(np.float64)))

@@ -10,7 +10,8 @@ from mcprecond.backends import Backend
 from mcprecond.backends.arguments import integer, one_of, single, stored_dtype
 from mcprecond.backends.inputs import first_place
 from mcprecond.backends.updates import one_at_a_time
-from mcprecond.matrix import AdmittedMatrix, place_of, refuse_other_pattern
+from mcprecond.linalg.hermitian import first_unsymmetric
+from mcprecond.matrix import AdmittedMatrix, refuse_other_pattern
 from mcprecond.multigrid.examination import examine
 from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Multigrid
 from mcprecond.multigrid.named_smoothers import check_smoother
@@ -94,7 +95,7 @@ class BuiltMultigrid(Multigrid):
         """
         matrix = admit_definite(admit_values(A, self.origin, self.backend))[0]
         refuse_other_pattern(matrix, self.levels[0].A, self.backend)
-        matrix = refuse_unfit(matrix, self.A_is_symmetric)
+        refuse_unfit(matrix, self.A_is_symmetric)
         self.is_halfway, was_extreme = True, self._is_extreme
         self._free = {}  # graphs that were captured hold the damping of before
         self._set_scales(matrix, self._units(matrix) if self._units else None)
@@ -138,35 +139,25 @@ def in_scales(matrix: AdmittedMatrix, scales: Any) -> AdmittedMatrix:
     return matrix if scales is None else scale_matrix(matrix, scales)
 
 
-def refuse_unfit(
-    matrix: AdmittedMatrix, has_to_be_symmetric: bool = True, *, with_features: bool = False
-) -> AdmittedMatrix:
-    """Return A, examined. Raise ValueError, naming a row, unless A has a positive diagonal, and is Hermitian up to
-    rounding if it has to be.
+def refuse_unfit(matrix: AdmittedMatrix, has_to_be_symmetric: bool = True) -> None:
+    """Raise ValueError, naming a row, unless A has a positive diagonal, and is Hermitian up to rounding if it has to
+    be.
     """
-    matrix = examined(matrix, with_features=with_features)
-    if has_to_be_symmetric and (k := matrix.first_unsymmetric) is not None:
-        row, column = place_of(matrix.csr, k, matrix.backend)
-        raise ValueError(
-            f"A is not symmetric (or Hermitian): it holds {matrix.data[k].item()} in row {row}, column {column}, and "
-            "something else across; this multigrid needs a symmetric A; use ClassicalAMG(A) with gmres or bicgstab"
-        )
-    return matrix
-
-
-def examined(matrix: AdmittedMatrix, *, with_features: bool) -> AdmittedMatrix:
-    """Return A with what multigrid has to know of its values; see `examine`.
-
-    Raises
-    ------
-    ValueError
-        Unless the diagonal is positive; names a row.
-    """
-    if matrix.findings is not None and (matrix.findings.features is not None or not with_features):
-        return matrix
     if not matrix.extremes[0] > 0:
         row = first_place(~(matrix.diagonal().real > 0), matrix.backend.xp)
         value = matrix.diagonal()[row].item()
         what = "a zero or missing diagonal entry" if value == 0 else f"{value} on the diagonal"
         raise ValueError(f"A has {what} in row {row}; multigrid needs a positive diagonal, or a positive definite A")
-    return matrix.knowing(findings=examine(matrix, with_features=with_features))
+    if not has_to_be_symmetric or matrix.is_nearly_hermitian:
+        return
+    if (place := first_unsymmetric(matrix)) is not None:
+        row, column = place
+        raise ValueError(
+            f"A is not symmetric (or Hermitian): it holds {matrix.csr[place].item()} in row {row}, column {column}, "
+            "and something else across; this multigrid needs a symmetric A; use ClassicalAMG(A) with gmres or bicgstab"
+        )
+
+
+def examined(matrix: AdmittedMatrix) -> AdmittedMatrix:
+    """Return A, whose diagonal is positive, with what decides between the two multigrids; see `examine`."""
+    return matrix if matrix.findings is not None else matrix.knowing(findings=examine(matrix))

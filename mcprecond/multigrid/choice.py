@@ -12,10 +12,11 @@ from __future__ import annotations
 from typing import Any
 
 from mcprecond.backends.arguments import describe
+from mcprecond.linalg.hermitian import is_hermitian, with_symmetry
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.built import BuiltMultigrid, examined
 from mcprecond.multigrid.classical import ClassicalAMG
-from mcprecond.multigrid.examination import Features
+from mcprecond.multigrid.examination import Findings
 from mcprecond.multigrid.hierarchy import MOST_DENSE
 from mcprecond.multigrid.smoothed_aggregation import SmoothedAggregation
 from mcprecond.multigrid.spectrum import fall_of_residual
@@ -33,7 +34,7 @@ MOST_FLAT = 0.1
 STEPS, FEW, TOLERANCE = 20, 60, 1e-8
 
 
-def why_points(found: Features) -> str | None:
+def why_points(found: Findings) -> str | None:
     """Why classical multigrid fits better; None if it does not."""
     if 0 < found.stiff <= MOST_FLAT:
         return f"{found.stiff:.2%} of the points have large positive entries"
@@ -104,14 +105,15 @@ def fitting_multigrid(
     elif block_size != 1:
         reason = f"block_size is {describe(block_size)}"
     elif matrix.extremes[0] > 0:
-        matrix = examined(matrix, with_features=True)
-        if matrix.first_unsymmetric is not None:
+        matrix = with_symmetry(matrix)
+        if not is_hermitian(matrix):
             of_points = "A is not symmetric"
         elif needs_no_levels(matrix):
             options["max_levels"] = 1
             reason = "the graph has hubs, and smoothing alone is expected to take few iterations"
         else:
-            of_points = why_points(matrix.findings.features)
+            matrix = examined(matrix)
+            of_points = why_points(matrix.findings)
     given: Any = matrix if device is None else A  # where vectors are, only A tells
     if of_points:
         M: BuiltMultigrid = ClassicalAMG(given, device=device, **options)

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from mcprecond.backends.arguments import real
-from mcprecond.multigrid.built import BuiltMultigrid, admit_definite, examined, options_for
+from mcprecond.linalg.hermitian import is_hermitian
+from mcprecond.multigrid.built import BuiltMultigrid, admit_definite, examined, options_for, refuse_unfit
 from mcprecond.multigrid.setup import Splitting
 from mcprecond.multigrid.splitting import OF_UNSYMMETRIC, THETA
 from mcprecond.tuning.least_time import ColoringArgument
@@ -99,8 +100,9 @@ class ClassicalAMG(BuiltMultigrid):
         theta = None if theta is None else real(theta, "theta", 0, 1)
         self._take_cycle(smoother, presweeps, postsweeps, cycle)
         matrix, origin = admit_definite(A, device)
-        matrix = examined(matrix, with_features=True)
-        self.A_is_symmetric = matrix.first_unsymmetric is None
+        refuse_unfit(matrix, has_to_be_symmetric=False)
+        self.A_is_symmetric = is_hermitian(matrix)
+        matrix = examined(matrix) if self.A_is_symmetric else matrix
         self.theta = theta if theta is not None else THETA if self.A_is_symmetric else OF_UNSYMMETRIC
         self._refuse_k_cycle(self.cycle)
         shape = matrix, 1, self.smoother, coloring, max_levels, max_coarse, dtype

@@ -1,7 +1,6 @@
 // What one reading of A tells, a team of LANES threads per row; see examination.py.
 
 #include "cuda/reduce.cuh"
-#include "linalg/hermitian.cuh"
 #include "multigrid/team_sum.cuh"
 
 // The arrays of a matrix, and what scales its rows.
@@ -15,22 +14,6 @@ struct Examined {
 struct Counts {
     uint64 one_sided, lonely, stiff, of_ones, of_roots;
 };
-
-// Compare the entries of row i with those across; see `compare_row` in examination.py.
-__device__ __forceinline__ void compare_row(long long i, const Examined& A, double tolerance, long long entries,
-                                            bool is_symmetric, long long* report) {
-    for (OFFSET k = A.indptr[i] + team_lane(); k < A.indptr[i + 1]; k += LANES) {
-        int j = A.indices[k];
-        if (is_symmetric && j < i) continue;  // (j, i) is compared with (i, j)
-        VALUE rest = difference_across(k, i, A.indptr, A.indices, A.values);
-        if (fabs(rest) == 0) continue;
-        report[ANY_ROUNDED] = 1;
-        if (fabs(rest) > tolerance * sqrt((double)fabs(A.diagonal[i])) * sqrt((double)fabs(A.diagonal[j]))) {
-            atomicMax(&report[BEHIND], entries - k);
-            return;
-        }
-    }
-}
 
 // Count the features of row i, on the first thread of its team.
 __device__ __forceinline__ void count_features(long long i, const Examined& A, double share, double theta,
@@ -68,16 +51,11 @@ __device__ __forceinline__ void count_features(long long i, const Examined& A, d
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
     examine_rows(long long n, const OFFSET* indptr, const int* indices, const VALUE* values, const VALUE* diagonal,
-                 const double* sizes, const double* roots, double tolerance, long long entries, long long is_symmetric,
-                 long long with_features, double share, double theta, long long* report) {
+                 const double* sizes, const double* roots, double share, double theta, long long* report) {
     Examined A{indptr, indices, values, diagonal, sizes, roots};
     Counts counts{};
-    for (long long i = thread_id() / LANES; i < n; i += thread_count() / LANES) {
-        compare_row(i, A, tolerance, entries, is_symmetric, report);
-        __syncwarp(team_mask());
-        if (with_features) count_features(i, A, share, theta, counts);
-    }
-    if (!with_features) return;
+    for (long long i = thread_id() / LANES; i < n; i += thread_count() / LANES)
+        count_features(i, A, share, theta, counts);
     add_block_sums<5>((uint64*)&report[ONE_SIDED],
                       {counts.one_sided, counts.lonely, counts.stiff, counts.of_ones, counts.of_roots});
 }

@@ -1,6 +1,6 @@
 """One pass over the values of A, before multigrid makes levels.
 
-It finds whether A is Hermitian, which of the two multigrids fits, and whether unknowns have different units.
+It finds which of the two multigrids fits, and whether unknowns have different units.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from mcprecond.backends import KernelSet, compile_inlined, compile_loop
-from mcprecond.backends.team.atomics import atomic_add, atomic_max
+from mcprecond.backends.cuda_source import WARP
+from mcprecond.backends.team.atomics import atomic_add
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.linalg.diagonal import sizes_of
-from mcprecond.linalg.hermitian import difference_across
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.splitting import THETA
 from mcprecond.multigrid.strength import SHARE_OF_AVERAGE
@@ -21,18 +21,15 @@ from mcprecond.multigrid.units import SMALL_SUM, inverse_roots, is_even
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
-BEHIND, ANY_ROUNDED, ONE_SIDED, LONELY, STIFF_POINTS, OF_ONES, OF_ROOTS = range(REPORTED := 7)
+ONE_SIDED, LONELY, STIFF_POINTS, OF_ONES, OF_ROOTS = range(REPORTED := 5)
 #: Entries of an average row for each thread that shares it: with more threads, sums over them take the most time.
 PER_LANE = 4
 #: A point counts as stiff here if its positive entries are more than this share of its diagonal entry.
 STIFF = 0.25
-CUDA_CONSTANTS = {
-    **{"BEHIND": BEHIND, "ANY_ROUNDED": ANY_ROUNDED, "ONE_SIDED": ONE_SIDED},
-    **{"SMALL_SUM": SMALL_SUM, "STIFF": STIFF},
-}
+CUDA_CONSTANTS = {"ONE_SIDED": ONE_SIDED, "SMALL_SUM": SMALL_SUM, "STIFF": STIFF}
 
 
-class Features(NamedTuple):
+class Findings(NamedTuple):
     """What decides between the two multigrids, and whether units differ.
 
     Attributes
@@ -56,64 +53,19 @@ class Features(NamedTuple):
     of_roots: float
 
 
-class Findings(NamedTuple):
-    """The results of the pass. Each a_ij is compared with the conjugate of a_ji, which is zero if it is not stored.
-
-    Attributes
-    ----------
-    first_unsymmetric : int or None
-        The index of the first stored entry that differs by more than rounding.
-    is_hermitian : bool
-        Whether all are exactly equal.
-    features : Features or None
-        None where they were not asked for.
-    """
-
-    first_unsymmetric: int | None
-    is_hermitian: bool
-    features: Features | None
-
-
-def examine(A: AdmittedMatrix, *, with_features: bool) -> Findings:
+def examine(A: AdmittedMatrix) -> Findings:
     """Examine a canonical matrix with a positive diagonal."""
     backend, n, entries = A.backend, A.shape[0], A.indices.size
-    report, nothing = backend.zeros(REPORTED, np.int64), backend.xp.empty(0)
-    scales = nothing, nothing
-    if with_features:
-        scales = sizes_of(A, per_neighbor=True), backend.xp.ones(n) if is_even(A) else inverse_roots(A)
-    lanes = lanes_for(entries / max(n, 1), PER_LANE)
+    report = backend.zeros(REPORTED, np.int64)
+    scales = sizes_of(A, per_neighbor=True), backend.xp.ones(n) if is_even(A) else inverse_roots(A)
+    lanes = WARP if A.has_hubs else lanes_for(entries / max(n, 1), PER_LANE)
     run = backend.kernels(KERNELS, OFFSET=A.indptr.dtype, VALUE=A.dtype, LANES=lanes)
-    arrays = A.indptr, A.indices, A.data, A.diagonal(), *scales
-    tolerance = float(np.sqrt(np.finfo(A.dtype).eps))
-    how = int(A.is_symmetric), int(with_features), SHARE_OF_AVERAGE, THETA
-    run.examine_rows(n, *arrays, tolerance, entries, *how, report)
-    behind, any_rounded, one_sided, *of_rows = (int(number) for number in backend.to_host(report))
-    features = Features(one_sided / max(entries - n, 1), *(count / max(n, 1) for count in of_rows))
-    return Findings(entries - behind if behind else None, not any_rounded, features if with_features else None)
+    run.examine_rows(n, A.indptr, A.indices, A.data, A.diagonal(), *scales, SHARE_OF_AVERAGE, THETA, report)
+    one_sided, *of_rows = (int(number) for number in backend.to_host(report))
+    return Findings(one_sided / max(entries - n, 1), *(count / max(n, 1) for count in of_rows))
 
 
 # On the CPU.
-
-
-@compile_inlined
-def compare_row(i, indptr, indices, values, diagonal, tolerance, entries, is_symmetric):
-    """Compare the entries of row i with their counterparts in column i. If entry k is the first that differs by more
-    than a tolerance, return ``entries - k``, otherwise 0. Also return whether any entry differs at all.
-
-    If the pattern is symmetric, only entries on the diagonal and to the right of it are compared.
-    """
-    any_rounded = False
-    for k in range(indptr[i], indptr[i + 1]):
-        j = np.uint32(indices[k])
-        if is_symmetric and j < i:
-            continue
-        difference = abs(difference_across(k, i, indptr, indices, values))
-        if difference > 0:
-            any_rounded = True
-            size = np.sqrt(np.float64(abs(diagonal[i])))
-            if difference > tolerance * size * np.sqrt(np.float64(abs(diagonal[j]))):
-                return entries - k, True
-    return 0, any_rounded
 
 
 @compile_inlined
@@ -143,29 +95,9 @@ def features_of_row(i, indptr, indices, values, diagonal, sizes, roots, share, t
 
 
 @KERNELS.strided
-def examine_rows(
-    n, indptr, indices, values, diagonal, sizes, roots, tolerance, entries, is_symmetric, with_features, share, theta,
-    report,
-):  # fmt: skip
-    """Compare all rows as `compare_row` does. Report the largest number that it returns, which belongs to the first
-    entry that differs, and a 1 if any entry differs at all. Count the features of all rows.
-    """
-    of_matrix = indptr, indices, values, diagonal
-    compare_rows(0, n, *of_matrix, tolerance, entries, is_symmetric, report)
-    if with_features:
-        count_features(0, n, *of_matrix, sizes, roots, share, theta, report)
-
-
-@compile_loop
-def compare_rows(first, end, indptr, indices, values, diagonal, tolerance, entries, is_symmetric, report):
-    """Compare some rows."""
-    most, any_rounded = 0, False
-    for i in range(first, end):
-        behind, is_rounded = compare_row(i, indptr, indices, values, diagonal, tolerance, entries, is_symmetric)
-        most, any_rounded = max(most, behind), any_rounded or is_rounded
-    atomic_max(report, BEHIND, np.int64(most))
-    if any_rounded:
-        report[ANY_ROUNDED] = 1
+def examine_rows(n, indptr, indices, values, diagonal, sizes, roots, share, theta, report):
+    """Count the features of all rows."""
+    count_features(0, n, indptr, indices, values, diagonal, sizes, roots, share, theta, report)
 
 
 @compile_loop

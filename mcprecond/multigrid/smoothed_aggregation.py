@@ -11,7 +11,7 @@ from mcprecond.backends import backend_of
 from mcprecond.backends.arguments import integer, one_of, real
 from mcprecond.backends.inputs import numbers_of
 from mcprecond.matrix import AdmittedMatrix
-from mcprecond.multigrid.built import BuiltMultigrid, admit_definite, options_for, refuse_unfit
+from mcprecond.multigrid.built import BuiltMultigrid, admit_definite, examined, options_for, refuse_unfit
 from mcprecond.multigrid.setup import Aggregation, update_candidates
 from mcprecond.multigrid.strength import STRENGTHS
 from mcprecond.multigrid.units import scale_candidates
@@ -133,7 +133,8 @@ class SmoothedAggregation(BuiltMultigrid):
             raise ValueError(f"block_size {block_size} does not divide the {matrix.shape[0]} unknowns of A")
         self._B = None if B is None else near_null_space(B, matrix, self.block_size)
         may_differ = B is None and self.block_size == 1
-        matrix = refuse_unfit(matrix, with_features=may_differ)
+        refuse_unfit(matrix)
+        matrix = examined(matrix) if may_differ else matrix
         self._choose_scales(matrix, how, may_differ=may_differ)
         # Scales that keep numbers in range may leave zeros in a vector of ones.
         may_vanish = not may_differ or self._is_extreme

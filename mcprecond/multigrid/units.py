@@ -84,7 +84,7 @@ def find_units(matrix: AdmittedMatrix) -> tuple[Units | None, Any]:
     """
     if is_even(matrix):
         return None, None
-    of_ones, of_roots = matrix.findings.features.of_ones, matrix.findings.features.of_roots
+    of_ones, of_roots = matrix.findings.of_ones, matrix.findings.of_roots
     if max(of_ones, of_roots) < FEW_ROWS and share_of_small(matrix, relaxed := relaxed_roots(matrix)) > MOST_ROWS:
         return relaxed_roots, relaxed
     return (inverse_roots, inverse_roots(matrix)) if of_roots > of_ones else (None, None)
@@ -124,7 +124,7 @@ def scale_candidates(B: Any, scales: Any) -> Any:
 def _with_values(matrix: AdmittedMatrix, values: Any) -> AdmittedMatrix:
     """Those values in the pattern of a matrix; nobody else changes them."""
     csr = canonical_csr(values, matrix.csr.indices, matrix.csr.indptr, matrix.shape, matrix.backend)
-    return replace(matrix, csr=csr, largest=None, is_ours=True, findings=None, features=None)
+    return replace(matrix, csr=csr, is_hermitian=False, largest=None, is_ours=True, findings=None, features=None)
 
 
 class Narrowing:
