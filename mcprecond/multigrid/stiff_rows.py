@@ -36,15 +36,17 @@ STEPS, OMEGA = 8, 3 / 2
 FINEST_HOPS, HOPS, LEAST_CONNECTION = 3, 2, 0.05
 #: Weights of a relaxed row that are kept.
 MOST_NEAR = 12
-#: No row is relaxed if the share of points near stiff ones is above this.
-MOST_RELAXED = 0.3
+#: No row is relaxed if the share of points near stiff ones is above MOST_RELAXED, or if rows of A have more than
+#: MOST_ENTRIES entries on average, as on coarse levels of graphs: there relaxing would take most of the setup, for no
+#: fewer iterations.
+MOST_RELAXED, MOST_ENTRIES = 0.3, 80
 CUDA_CONSTANTS = {"LEAST_CONNECTION": LEAST_CONNECTION, "OMEGA": OMEGA}
 
 
 def points_near(A: AdmittedMatrix, is_stiff: Any, hops: int) -> Any:
-    """Return whether each point is near a stiff one, as uint8; None if `is_stiff` is, or if too many are near."""
+    """Return whether each point is near a stiff one, as uint8; None if `is_stiff` is, or if no row is to be relaxed."""
     n = A.shape[0]
-    if is_stiff is None:
+    if is_stiff is None or A.indices.size > MOST_ENTRIES * n:
         return None
     run, diagonal = kernels_for(A, A.indices.size / n), A.diagonal()
     near, wider = is_stiff.copy(), A.backend.xp.empty_like(is_stiff)

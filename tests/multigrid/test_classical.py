@@ -18,7 +18,7 @@ from mcprecond.multigrid import fitting_multigrid, products
 from mcprecond.multigrid.extended import MOST, MOST_SCALING, ExtendedInterpolation, ExtendedWeights
 from mcprecond.multigrid.setup import MOST_COMPLEXITY
 from mcprecond.multigrid.splitting import COARSE, DEPENDS, INTERPOLATES, THETA, classical_strength, split
-from mcprecond.multigrid.stiff_rows import HOPS, MOST_NEAR, kernels_for
+from mcprecond.multigrid.stiff_rows import HOPS, MOST_ENTRIES, MOST_NEAR, kernels_for, points_near
 from mcprecond.preconditioners.setup import admit
 from mcprecond.problems.graphs import rmat
 
@@ -463,3 +463,15 @@ def test_levels_of_random_graphs_stay_sparse(build, name, to_device):
     assert name == "hubs" or any(word in str(M) for word in ("P not smoothed", "of P", "too dense"))
     result = pcg(A, to_device(np.ones(A.shape[0])), M=M, rtol=1e-8)
     assert result.converged and result.iterations <= most
+
+
+@pytest.mark.parametrize("width", [MOST_ENTRIES // 2 - 1, MOST_ENTRIES // 2])
+def test_no_row_is_relaxed_where_rows_are_long(width, to_device, backend):
+    """On a ring where each point has 2 `width` neighbors, one of them stiff."""
+    n = 4 * MOST_ENTRIES
+    offsets = [*range(-width, width + 1), *range(n - width, n), *range(width - n, -n, -1)]
+    A = admit(to_device(sp.csr_matrix(sp.diags_array(np.ones(len(offsets)), offsets=offsets, shape=(n, n)))))[0]
+    assert A.max_degree == 2 * width
+    near = points_near(A, backend.xp.asarray(np.eye(1, n, dtype=np.uint8)[0]), 1)
+    assert (near is None) == (2 * width + 1 > MOST_ENTRIES)
+    assert near is None or int(near.sum()) == 2 * width + 1
