@@ -50,12 +50,8 @@ def main() -> None:
 
 
 def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str, Any]:
-    backend, nullspace = get_backend(device), None
-    if name in SOLVED or name in HELD_OUT:
-        A = (SOLVED if name in SOLVED else HELD_OUT)[name](small, device)
-    else:
-        system = FAMILIES[name](small)
-        A, nullspace = backend.sparse.csr_matrix(system.A), system.nullspace
+    backend = get_backend(device)
+    A, nullspace = matrix_of(name, small, device)
     b = A @ backend.xp.asarray(np.random.default_rng(SEED).uniform(-1, 1, A.shape[0]))
 
     def jacobi() -> Any:
@@ -96,6 +92,14 @@ def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str,
         rows[label] |= times
     facts = {"unknowns": A.shape[0], "nnz": int(A.nnz), "held_out": name in HELD_OUT}
     return facts | {"solvers": list(rows.values())}
+
+
+def matrix_of(name: str, small: bool, device: str) -> tuple[Any, str | None]:
+    """The matrix of a case on a device, and its null space if it has one."""
+    if name in SOLVED or name in HELD_OUT:
+        return (SOLVED if name in SOLVED else HELD_OUT)[name](small, device), None
+    system = FAMILIES[name](small)
+    return get_backend(device).sparse.csr_matrix(system.A), system.nullspace
 
 
 def solve_directly(A: Any, b: Any, backend: Backend) -> tuple[Any, int]:

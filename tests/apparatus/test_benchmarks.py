@@ -64,6 +64,7 @@ def test_a_run_keeps_what_the_same_code_has_measured(tmp_path):
         "busy.py --solves 1",
         "first_use.py cpu --repeats 1",
         "robustness.py --cases neumann tree",
+        "steps.py cpu --repeats 1 --cases plate circuit",
         "accuracy.py cpu",
         "advection.py cpu --repeats 1 --flows vortex",
         "hierarchies.py cpu --repeats 1 --cases grid2d_1024 elasticity48",

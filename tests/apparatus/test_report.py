@@ -259,6 +259,16 @@ def test_the_automatic_choice_is_compared_with_the_best_that_converged():
     assert "| no |" in lost and "| yes |" in won
 
 
+def test_steps_in_time_are_compared_with_the_best_candidate():
+    times = {"SGS": 10.0, "multigrid": 20.0, "auto": 11.0, "auto, anew": 15.0}
+    rows = [{"name": name, "converged": True} | quartiles(ms) for name, ms in times.items()]
+    rows[2] |= {"first_stages": ["Jacobi 9", "SGS 5"], "last_stages": ["SGS 7"]}
+    case = {"name": "a", "solvers": rows, "switch": "SGS to multigrid", "switch_ms": 0.4}
+    page = page_module("solves")
+    (line,) = made(page.described["steps"]["tables"]["table"], page.scope | {"cases": [case]}).splitlines()[2:]
+    assert line == "| a | SGS | 1.10 | 1.50 | Jacobi 9, SGS 5 | SGS 7 | SGS to multigrid | 0.400 |"
+
+
 def test_regret_is_the_time_lost_against_the_best():
     """On the first matrix "auto" takes 12 ms where 10 would do, on the second it is the best."""
     from report import solves
