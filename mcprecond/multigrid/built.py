@@ -62,6 +62,12 @@ class BuiltMultigrid(Multigrid):
         extreme = scales_of(matrix, self._narrowest)
         self._is_extreme = extreme is not None
         self._scales = extreme if self._is_extreme else scales
+        self._exponent = -int(np.frexp(matrix.extremes[1])[1])
+
+    @property
+    def exponent(self) -> int:
+        """See `Operator`: M is about the inverse of A, by its largest diagonal entry."""
+        return self._exponent
 
     def _build(self, matrix: AdmittedMatrix, origin: Backend, coarsen: Coarsening, how: Options) -> None:
         """Build the levels."""

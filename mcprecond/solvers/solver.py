@@ -321,8 +321,9 @@ class Solver:
         elif self.name is not None:
             self.M = build(self.name, matrix, self.nodes)
             self._M = admit_preconditioner(self.M, matrix.csr, self._backend)
-        self._A, self.matrix = matrix.csr, matrix
         self._forget()
+        self._A, self.matrix = matrix.csr, matrix
+        self._updates = self._M.updates if isinstance(self._M, Preconditioner) else 0
 
     def _forget(self) -> None:
         """Drop everything that depends on the values of A and M."""
