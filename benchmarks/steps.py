@@ -54,9 +54,9 @@ STEPS = 12
 DRIFT, AVERAGED = 0.1, 8
 ANEW = "auto, anew"
 #: What M is for each label; "auto, anew" has no solver that is kept.
-SOLVERS = {"none": None, "Jacobi": "jacobi", "SGS": "sgs", "DILU": "dilu", "ILU0": "ilu0", "multigrid": "multigrid"} | {
-    AUTO: "auto",
-    ANEW: "auto",
+SOLVERS = {
+    **{"none": None, "Jacobi": "jacobi", "SGS": "sgs", "DILU": "dilu", "ILU0": "ilu0", "multigrid": "multigrid"},
+    **{AUTO: "auto", ANEW: "auto"},
 }
 SLOW = 1.5
 #: Iterations that compile kernels before anything is timed.
@@ -179,6 +179,9 @@ class OneSwitch(StagesOfCG):
 
         with patch.object(Iteration, "enqueue", noting):
             return super().run(b, x0, *limits, **hooks)
+
+    def _first_question(self, current: str, digits: float, known: Any) -> float:
+        return 1.0
 
     def _next(self, current: str, known: Any, iteration: Iteration) -> str | None:
         if self.left:

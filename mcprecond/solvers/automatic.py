@@ -72,8 +72,7 @@ class Stages(ABC):
         stages: list[Stage] = []
         name, known = self._begin(digits_of(rtol)), dict(self._progress)
         while True:
-            first = self._forecast.earliest(name, {name, *known, self._weakest})
-            decision = Decision(partial(self._next, name, known), first)
+            decision = Decision(partial(self._next, name, known), self._first_question(name, digits_of(rtol), known))
             done, counted = sum(result.iterations for result in results), sum(result.counted for result in results)
             told = None if progress is None else lambda count, norm, done=done: progress(done + count, norm)
             known.setdefault(name, Progress(0, 0.0))
@@ -111,6 +110,10 @@ class Stages(ABC):
         while not (self._first and self._build(self._first)):
             self._first = self._forecast.fastest(digits) or self._weakest
         return self._first
+
+    def _first_question(self, current: str, digits: float, known: dict[str, Progress]) -> float:
+        """After how many iterations of a stage to ask for the first time whether to leave it."""
+        return self._forecast.first_question(current, digits, {current, *known, self._weakest})
 
     def _next(self, current: str, known: dict[str, Progress], iteration: Iteration) -> str | None:
         """Return the stage to go on with, judging by the residuals so far; None to stay."""

@@ -73,12 +73,13 @@ class Forecast:
         names = [name for name in self.predicted if name not in without]
         return min(names, key=lambda name: self.seconds(name, digits, slower), default=None)
 
-    def earliest(self, current: str, tried: Container[str]) -> float:
-        """After how many iterations `next_stage` can name another candidate at the earliest, since their setup takes
-        some time.
+    def first_question(self, current: str, digits: float, tried: Container[str]) -> float:
+        """After how many iterations to call `next_stage` for the first time: after half of those that are expected, and
+        not before it can name another candidate, since their setup takes some time.
         """
         least = min((setup for name, (setup, _) in self.predicted.items() if name not in tried), default=math.inf)
-        return max(SPENT * least / self.predicted[current].iteration, LEAST_ITERATIONS)
+        worth_it = SPENT * least / self.predicted[current].iteration
+        return max(worth_it, self.iterations(current, digits) / 2, LEAST_ITERATIONS)
 
     def next_stage(self, current: str, done: int, left: float, digits: float, tried: Container[str]) -> str | None:
         """The candidate to go on with; None to stay.
@@ -95,7 +96,7 @@ class Forecast:
         """
         slower = 1.0
         if self.is_hard_for_all or current not in self.of_any_size:  # sweeps are alike
-            slower = max((done + left) / (done + self.iterations(current, digits)), 1.0)
+            slower = max(left / self.iterations(current, digits), 1.0)
         best = self.fastest(digits, tried, slower)
         if best is None:
             return None
