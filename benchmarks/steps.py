@@ -62,7 +62,7 @@ SLOW = 1.5
 #: Iterations that compile kernels before anything is timed.
 WARM_UP = 10
 #: A switch is timed so many times; a solve with one does so many iterations, to a residual that these do not reach.
-SWITCHES, AROUND_A_SWITCH, UNREACHED = 9, 20, 1e-12
+SWITCHES, AROUND_A_SWITCH, UNREACHED = 9, 200, 1e-12
 
 
 def main() -> None:
@@ -205,7 +205,7 @@ def time_switches(A: Any, b: Any, backend: Backend) -> dict[str, Any]:
         backend.synchronize()
         result = stages.run(b, None, UNREACHED, 0.0, AROUND_A_SWITCH)
         stages.release()
-        assert len(result.stages) == 2
+        assert len(result.stages) == 2, result.stages
         ms.append(1e3 * (stages.begun - stages.left - stages.setup))
     names = [stage.name for stage in result.stages]
     return {"switch": " to ".join(names), "switch_ms": Times(ms[1:])}  # the first one compiles

@@ -36,6 +36,7 @@ def saddle(n):
 
 SYSTEMS = {
     "small": (lambda: laplacian(15, 15), "direct"),
+    "banded": (lambda: sp.diags_array([1, -4, 6.1, -4, 1], offsets=range(-2, 3), shape=(50_000,) * 2), "direct"),
     "plane": (lambda: laplacian(200, 200), "pcg"),
     "space": (lambda: laplacian(24, 24, 24), "pcg"),
     "shifted": (lambda: shifted(laplacian(120, 120), 0.01), "minres"),

@@ -67,9 +67,12 @@ STOPPED_BY = {
 
 
 class Leaving(Protocol):
-    """Whether to end the iterations early. The host reads the residuals and asks after `asked_after` iterations."""
+    """Whether to end the iterations early. The host reads the residuals and asks after `asked_after` iterations. `name`
+    says what goes on instead, once the answer was yes.
+    """
 
     asked_after: float
+    name: str | None
 
     def __call__(self, iteration: Iteration) -> bool: ...
 

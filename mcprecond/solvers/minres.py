@@ -12,8 +12,9 @@ from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_loop, compil
 from mcprecond.backends.arguments import flag, real
 from mcprecond.linalg.hermitian import first_unsymmetric
 from mcprecond.linalg.operator import Operator
-from mcprecond.matrix import AdmittedMatrix
+from mcprecond.matrix import AdmittedMatrix, admit_matrix
 from mcprecond.preconditioners import Preconditioner
+from mcprecond.solvers.automatic import weakest_for
 from mcprecond.solvers.iteration import (
     BAD_M,
     CYCLE_ENDED,
@@ -103,7 +104,8 @@ def minres(
         An approximation of inv(A), or of the inverse of a matrix with the same eigenvectors and the magnitudes of the
         eigenvalues of A. It has to be linear, symmetric or Hermitian, and positive definite, also where A is not.
         You can also pass a name: with "jacobi", "sgs", "dilu", "ilu0" or "multigrid" `minres` builds that
-        preconditioner from A - shift I.
+        preconditioner from A - shift I. "auto" is "jacobi" if all diagonal entries are positive and they differ, and
+        no preconditioner otherwise: nothing better is known to be positive definite.
     callback : function of one array, optional
         Called as ``callback(xk)`` after every iteration, which makes the host wait for each of them.
     progress : function of an int and a float, optional
@@ -162,13 +164,21 @@ def subtract_shift(A: Any, shift: float) -> Any:
     return A - shift * backend.linalg.aslinearoperator(identity)
 
 
+def with_weakest(matrix: AdmittedMatrix) -> tuple[AdmittedMatrix, str | None]:
+    """The matrix, and the name of a preconditioner that is positive definite whatever A is; None for no one."""
+    return matrix, "jacobi" if weakest_for(matrix) == "Jacobi" else None
+
+
 class MINRESSolver(Solver):
     """MINRES for A and M."""
 
     method = "minres"
-    names, symmetric_method = tuple(name for name in NAMES if name != "auto"), "MINRES"
+    names, symmetric_method = NAMES, "MINRES"
 
     def __init__(self, A: Any, M: Any = None) -> None:
+        if isinstance(M, str) and M == "auto":
+            system, _ = admit_system(A)
+            A, M = (system, None) if not hasattr(system, "indptr") else with_weakest(admit_matrix(system, finite=True))
         super().__init__(A, M)
         if isinstance(self._M, Preconditioner) and not self._M.linear:
             raise ValueError("M is not linear, which MINRES needs; take cycle='V' or cycle='W', or gmres")

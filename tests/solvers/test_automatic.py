@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from mcprecond import PCG, MulticolorSGS, PatternChangedError, SmoothedAggregation, pcg, problems
 from mcprecond.solvers import Reason, automatic, automatic_cg, named
 from mcprecond.solvers import solver as solver_module
+from mcprecond.solvers.preconditioned import PreconditionedCG
 from mcprecond.tuning.forecast import Forecast, Prediction, expected_rate
 
 seconds = st.floats(1e-6, 1.0)
@@ -258,6 +259,15 @@ def test_updates_take_new_values(M, backend, to_device, eager):
         else:
             np.testing.assert_array_equal(x, fresh)
     solver.release()
+
+
+def test_a_stage_in_single_precision_is_left_at_once(backend, to_device, monkeypatch, eager):
+    """Double precision completes solves that single precision fails, but not those that another stage completes."""
+    monkeypatch.setattr(named, "narrow_is_faster", lambda A: True)
+    monkeypatch.setattr(PreconditionedCG, "_wide_solver", lambda self, dtype: pytest.fail("is built for nothing"))
+    A = problems.laplacian((40, 40))
+    result = pcg(to_device(A), to_device(right_hand_side(A)), M="auto", rtol=1e-10)
+    assert result.converged and [stage.name for stage in result.stages] == ["none", "SGS", "multigrid"]
 
 
 def test_updates_that_are_refused_change_nothing(backend, to_device):

@@ -310,3 +310,18 @@ def test_results_are_repeatable(backend, to_device):
 def test_the_result_is_shown(backend, to_device, capsys):
     result = minres(to_device(np.eye(3)), to_device(np.ones(3)), show=True)
     assert capsys.readouterr().out == f"{result!r}\n" and "1 iterations" in repr(result)
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0, -1.0])
+def test_auto_is_jacobi_where_that_is_definite_and_pays(scale, to_device):
+    """The last row of A in other units, or with another sign."""
+    A, b = helmholtz(6, 0.3), random_vector(36)
+    D = np.ones(36)
+    D[-1] = abs(scale)
+    A = sp.csr_matrix(sp.diags_array(D) @ A @ sp.diags_array(D))
+    if scale < 0:
+        A[35, 35] = -4.0
+    name = "jacobi" if scale == 100 else None
+    results = [minres(to_device(A), to_device(b), M=M, rtol=1e-8) for M in ("auto", name)]
+    assert results[0].converged and results[0].iterations == results[1].iterations
+    assert minres(scipys.aslinearoperator(A), b, M="auto", rtol=1e-8).iterations == minres(A, b, rtol=1e-8).iterations
