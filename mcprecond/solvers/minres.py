@@ -165,7 +165,7 @@ def subtract_shift(A: Any, shift: float) -> Any:
 
 
 def with_weakest(matrix: AdmittedMatrix) -> tuple[AdmittedMatrix, str | None]:
-    """The matrix, and the name of a preconditioner that is positive definite whatever A is; None for no one."""
+    """Return the matrix, and the name of a preconditioner that is positive definite whatever A is, or None."""
     return matrix, "jacobi" if weakest_for(matrix) == "Jacobi" else None
 
 
