@@ -17,7 +17,8 @@ FILES = ("automatic-gpu", "automatic-cpu")
 #: CG runs alone or with Jacobi, whichever is faster, and is compared with the fastest of the other preconditioners.
 CG = ("none", "Jacobi")
 HEADER = ["", "CG was the fastest on", "a preconditioner on", "none was faster below", "CG was never the fastest above"]
-#: `solve` is compared with CG with these preconditioners, and with a direct solver. The page has these phrases.
+#: The preconditioners of CG that `solve` is compared with, and how the page refers to them. It is compared with a
+#: direct solver, too.
 FIXED = {"none": "without one"} | {
     name: f"with {name}" for name in ("Jacobi", "SGS", "SGS, float32", "DILU", "ILU0", "multigrid")
 }

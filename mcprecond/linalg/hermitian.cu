@@ -4,7 +4,7 @@
 #include "cuda/numbers.cuh"
 #include "linalg/entry.cuh"
 
-// Entry k, in row i, minus the conjugate of the entry across, or of zero if that is not stored.
+// Return a_ij - conj(a_ji), where entry k is a_ij; a_ji is zero if it is not stored.
 __device__ __forceinline__ VALUE difference_across(OFFSET k, long long i, const OFFSET* indptr, const int* indices,
                                                    const VALUE* values) {
     int j = indices[k];

@@ -27,12 +27,12 @@ def with_symmetry(matrix: AdmittedMatrix) -> AdmittedMatrix:
 
 
 def first_unsymmetric(matrix: AdmittedMatrix, dtype: Any = None) -> tuple[int, int] | None:
-    """The row and the column of the first stored entry of A that differs from the conjugate of the one across, which is
-    zero if it is not stored, by more than rounding; None if all agree.
+    """Return the row i and the column j of the first stored entry for which a_ij and conj(a_ji) differ by more than
+    rounding; None if there is none. An entry that is not stored is zero.
 
-    Entries are compared beside the geometric mean of the two diagonal ones, or the largest entry of A where one of them
-    is zero, so that scaling rows and columns alike changes nothing. They may differ by the square root of the unit of
-    rounding: sums over elements round, too.
+    The difference is divided by ``sqrt(|a_ii a_jj|)``, where zeros on the diagonal are replaced by the largest entry of
+    A. So the result stays the same if rows and columns are scaled alike. The quotient may be as large as the square
+    root of the machine epsilon, since sums over finite elements are rounded, too.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def first_unsymmetric(matrix: AdmittedMatrix, dtype: Any = None) -> tuple[int, i
 
 @compile_inlined
 def difference_across(k, i, indptr, indices, values):
-    """Entry k, in row i, minus the conjugate of the entry across, or of zero if that is not stored."""
+    """Return a_ij - conj(a_ji), where entry k is a_ij; a_ji is zero if it is not stored."""
     j = np.uint32(indices[k])
     across = indptr[j + np.uint32(1)] - 1 - (k - indptr[i])  # its place if row j mirrors row i, as on a grid
     if not (across >= indptr[j] and indices[across] == i):
@@ -71,8 +71,8 @@ def difference_across(k, i, indptr, indices, values):
 
 @KERNELS.per_item
 def compare_entries(first, end, n, indptr, indices, values, scales, tolerance, behind):
-    """Find the first entry that differs from that across by more than a tolerance, and store the number of entries from
-    it on; store nothing if there is none.
+    """Find the first entry whose `difference_across` exceeds the tolerance. Store the number of entries from this one
+    to the last; store nothing if there is none.
     """
     i = lower_bound(indptr, 0, n, first + 1) - 1
     for k in range(first, end):

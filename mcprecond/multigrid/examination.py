@@ -1,6 +1,6 @@
 """One pass over the values of A, before multigrid makes levels.
 
-It finds which of the two multigrids fits, and whether unknowns have different units.
+The results decide between smoothed aggregation and classical multigrid, and tell whether unknowns have different units.
 """
 
 from __future__ import annotations

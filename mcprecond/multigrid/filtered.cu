@@ -17,8 +17,8 @@ extern "C" __global__ void filter_rows(long long n, const OFFSET* indptr, const 
     for (OFFSET first = indptr[i]; first < end; first += LANES) {
         OFFSET k = first + team_lane();
         int j = k < end ? indices[k] : NO_COLUMN;
-        // The team reads the next LANES entries of the row, and the next LANES strong entries from the list. Both are
-        // sorted. So if an entry of the row is strong, the team finds it among those that it reads from the list.
+        // In each step the team loads LANES entries of the row and LANES entries of the list of strong entries. Both
+        // are sorted by columns, so each strong entry of the row is among the entries of the list in the same step.
         int listed = begin + team_lane() < stop ? strong_indices[begin + team_lane()] : NO_COLUMN, place = 0;
         for (int step = LANES / 2; step > 0; step /= 2)
             place += __shfl_sync(team_mask(), listed, place + step - 1, LANES) < j ? step : 0;

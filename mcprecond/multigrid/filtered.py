@@ -56,7 +56,8 @@ class FilteredMatrix:
 def inverse_row_sums(matrix: AdmittedMatrix) -> Any:
     """Return ``1 / sum_j |a_ij|`` for each row, 0 for a row of zeros.
 
-    If D is the diagonal matrix with these numbers, all eigenvalues of ``D A`` are at most 1 in magnitude.
+    Let D be the diagonal matrix of these numbers. By Gershgorin's theorem, the eigenvalues of ``D A`` are at
+    most 1 in magnitude.
     """
     sums = matrix.backend.xp.empty(matrix.shape[0], matrix.dtype)
     kernels_for(matrix).invert_row_sums(len(sums), matrix.indptr, matrix.data, sums)
@@ -66,7 +67,8 @@ def inverse_row_sums(matrix: AdmittedMatrix) -> Any:
 def bounded_inverse_diagonal(matrix: AdmittedMatrix) -> Any:
     """Return ``1 / a_ii`` for each row, or ``2 / sum_j |a_ij|`` where that is smaller in magnitude.
 
-    If D is the diagonal matrix with these numbers, all eigenvalues of ``D A`` are at most 2 in magnitude.
+    Let D be the diagonal matrix of these numbers. By Gershgorin's theorem, the eigenvalues of ``D A`` are at
+    most 2 in magnitude.
     """
     weights = matrix.backend.xp.empty(matrix.shape[0], matrix.dtype)
     arrays = matrix.indptr, matrix.data, matrix.diagonal(), weights

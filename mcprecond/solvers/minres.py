@@ -164,8 +164,12 @@ def subtract_shift(A: Any, shift: float) -> Any:
     return A - shift * backend.linalg.aslinearoperator(identity)
 
 
-def with_weakest(matrix: AdmittedMatrix) -> tuple[AdmittedMatrix, str | None]:
-    """Return the matrix, and the name of a preconditioner that is positive definite whatever A is, or None."""
+def choose_preconditioner(A: Any) -> tuple[Any, str | None]:
+    """Return A, admitted, and the name of a preconditioner that is positive definite whatever A is; None for none."""
+    system, _ = admit_system(A)
+    if not hasattr(system, "indptr"):
+        return system, None
+    matrix = admit_matrix(system, finite=True)
     return matrix, "jacobi" if weakest_for(matrix) == "Jacobi" else None
 
 
@@ -177,8 +181,7 @@ class MINRESSolver(Solver):
 
     def __init__(self, A: Any, M: Any = None) -> None:
         if isinstance(M, str) and M == "auto":
-            system, _ = admit_system(A)
-            A, M = (system, None) if not hasattr(system, "indptr") else with_weakest(admit_matrix(system, finite=True))
+            A, M = choose_preconditioner(A)
         super().__init__(A, M)
         if isinstance(self._M, Preconditioner) and not self._M.linear:
             raise ValueError("M is not linear, which MINRES needs; take cycle='V' or cycle='W', or gmres")

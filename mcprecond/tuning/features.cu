@@ -56,7 +56,8 @@ __device__ __forceinline__ void raise_to(uint64* most, double number) {
     atomicMax((unsigned long long*)most, (unsigned long long)__double_as_longlong(number));
 }
 
-// Raise `most` to the largest magnitude among the off-diagonal entries of row i. All threads of a warp call this.
+// Replace `most` by the maximum of itself and the magnitudes of the off-diagonal entries of row i. Every thread of the
+// warp has to call this function.
 __device__ __forceinline__ void raise_to_largest(uint64* most, int i, const OFFSET* indptr, const int* indices,
                                                  const VALUE* values) {
     double largest = 0;

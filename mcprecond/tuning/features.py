@@ -18,8 +18,8 @@ from mcprecond.matrix import AdmittedMatrix
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE (LANES)")
 
-#: The sample has at most ROWS rows. The neighbors of the first NEAR of them are read as well. For the first FAR of
-#: them, the rows that can be reached in at most three steps are counted; the count stops at MOST_REACHED.
+#: At most ROWS rows are sampled. For the first NEAR of them, the rows of their neighbors are read, too. For the first
+#: FAR of them, the rows that can be reached in at most three steps are counted, up to MOST_REACHED.
 ROWS, NEAR, FAR, MOST_REACHED = 128, 16, 12, 2048
 #: A graph counts as one-dimensional up to the first growth, as two-dimensional up to the second one, and as
 #: three-dimensional up to the third one. In two dimensions, stencils of 5 and 9 points have a growth of 1.9 and 2.0; in
@@ -28,8 +28,8 @@ GROWTH = 1.7, 2.35, 3.5
 #: The surplus is computed for A, and for A scaled to a diagonal of ones. If the two differ by less than SAME_UNITS, all
 #: unknowns are assumed to have the same unit.
 SAME_UNITS = 0.1
-#: Entries are divided by the diagonal entry of their row. Larger quotients are replaced by HUGE, so that their sums are
-#: finite.
+#: Each entry is divided by the diagonal entry of its row. Quotients larger than HUGE are replaced by HUGE, which keeps
+#: their sums finite.
 HUGE = 1e30
 HAS_PIVOT, BESIDE, EVEN, POSITIVE, NEGATIVE, FARTHEST, CONTRAST, IN_NODES, IN_TWO, IN_THREE, PRODUCTS, DROPPED = range(
     FIELDS := 12

@@ -18,30 +18,31 @@ MARGIN, MOST_SLOWER = 2.0, 2.0
 #: one to three dimensions with n points: the first number times n to the second power. On graphs that are like no grid
 #: it takes ELSEWHERE iterations.
 ON_GRIDS, ELSEWHERE = {1: (10.0, 1 / 2), 2: (2.0, 1 / 2), 3: (2.3, 1 / 3)}, 40.0
-#: It takes 1 plus OF_POSITIVE times `Features.positive` times as many, and 1 plus OF_CONTRAST times the square of
-#: `Features.contrast` times as many; in three dimensions half of the contrast counts, since jumps can be bypassed.
-#: But if rows sum to more than the share LEAST_SUM of the diagonal entry, it takes at most OF_SUMS for each digit,
-#: since smooth errors are reduced at once; if hardly any entry has the sign opposite to that of the diagonal, as in a
-#: mass matrix, it takes at most OF_MASS.
+#: This number is multiplied by 1 + OF_POSITIVE p, where p is `Features.positive`, and by 1 + OF_CONTRAST c^2, where c
+#: is `Features.contrast`, or half of it in three dimensions. If the sum of a row is more than LEAST_SUM times its
+#: diagonal entry, smooth errors are reduced at once, and CG takes at most OF_SUMS iterations for each digit. It takes
+#: at most OF_MASS if hardly any entry has the sign opposite to that of the diagonal, as in a mass matrix.
 OF_POSITIVE, OF_CONTRAST, LEAST_SUM, OF_SUMS, LEAST_NEGATIVE, OF_MASS = 2.5, 0.6, 0.5, 8.0, 0.1, 3.0
-#: With sweeps by colors it takes the share OF_SWEEPS of these iterations, as the theory of SSOR has it for omega = 1 on
-#: meshes; SGS takes fewer if there are positive entries. If the contrast is at least CONTRAST, DILU takes the share
-#: OF_DILU. With ILU0 in the order of the rows, the share is OF_DROPPED times the root of `Features.dropped`. Where
-#: coefficients are smooth, with a contrast of at most SMOOTH, and `Features.positive` is in the range MIXED, as for
-#: anisotropy along no axis, what ILU0 drops cancels for smooth vectors: the share is CANCELED times this.
+#: With SGS or DILU, CG takes the share OF_SWEEPS of these iterations, as the theory of SSOR predicts for omega = 1 on
+#: meshes. SGS takes fewer if there are positive entries, and DILU takes the share OF_DILU if the contrast is at least
+#: CONTRAST. With ILU0 in the order of the rows, the share is OF_DROPPED times the square root of `Features.dropped`. If
+#: the coefficients are smooth (the contrast is at most SMOOTH) and the anisotropy is not aligned with the axes
+#: (`Features.positive` lies in the interval MIXED), the products that ILU0 drops cancel for smooth vectors, and the
+#: share is multiplied by CANCELED.
 OF_SWEEPS, OF_DILU, OF_DROPPED, CONTRAST = 0.5, 0.43, 0.9, 1.0
 SMOOTH, MIXED, CANCELED = 0.1, (0.1, 0.5), 0.25
-#: An iteration with ILU0 in the order of the rows takes ROW_ORDER times as long as one by colors, and LEVEL seconds
-#: more for each level of rows that do not depend on each other. Its setup takes FACTORS seconds for each entry more
-#: than that of SGS, and the setup of DILU takes DILU times that of SGS. If the graph has hubs, sweeps need many colors,
-#: and take HUBS times as long.
+#: An iteration with ILU0 in the order of the rows takes ROW_ORDER times as long as an iteration with SGS, plus LEVEL
+#: seconds for each level, that is for each set of rows that can be eliminated at once. The setup of ILU0 takes as long
+#: as the setup of SGS, plus FACTORS seconds for each entry. The setup of DILU takes DILU times as long as the setup of
+#: SGS. If the graph has hubs, its colorings have many colors, and sweeps take HUBS times as long.
 ROW_ORDER, LEVEL, FACTORS, DILU, HUBS = 2.3, 0.3e-6, 50e-9, 1.15, 2.0
-#: Multigrid takes PER_DIGIT iterations for each digit, and AT_LEAST more. Without candidates for its near-null space it
-#: takes 1 plus so many times `Features.positive` times as many: OF_STIFF, or OF_NODES if at least the share IN_NODES of
-#: the rows belongs to nodes of several unknowns, as in elasticity.
+#: Multigrid takes PER_DIGIT iterations for each digit, plus AT_LEAST. If no near-null-space candidates are given, this
+#: number is multiplied by 1 + f p, where p is `Features.positive`. The factor f is OF_NODES if at least the share
+#: IN_NODES of the rows belongs to nodes with several unknowns, as in elasticity, and OF_STIFF otherwise.
 PER_DIGIT, AT_LEAST, OF_STIFF, OF_NODES, IN_NODES = 1.0, 1.0, 6.0, 14.0, 0.8
-#: The setup of multigrid takes so many times as long as on a grid in a plane: in one and in three dimensions, on graphs
-#: that are like no grid, and if the contrast is at least CONTRAST, since coarse points are chosen then.
+#: The time to set up multigrid on a grid in the plane is multiplied by SETUP for graphs of other dimensions (None
+#: stands for a graph that is not like a grid), and by BY_POINTS if the contrast is at least CONTRAST, because classical
+#: multigrid is used then.
 SETUP = {"cpu": {1: 1.0, 2: 1.0, 3: 1.4, None: 4.0}, "gpu": {1: 1.0, 2: 1.0, 3: 1.2, None: 3.0}}
 BY_POINTS = {"cpu": 1.6, "gpu": 1.8}
 

@@ -152,7 +152,7 @@ def test_residuals_are_those_of_x(backend, to_device):
     np.testing.assert_allclose([np.linalg.norm(b - A @ x) for x in seen], result.residuals[1:], rtol=1e-6)
 
 
-#: Pairs (p, q): A is multiplied by 2^p, and b by 2^q. The pair (400, -701) is left out, since x would underflow.
+#: The test multiplies A by 2^p and b by 2^q for each pair (p, q). It leaves out (400, -701), since x would underflow.
 UNITS = *((of_A, of_b) for of_A in (1, 61, -401) for of_b in (0, -701, 300)), (400, 0), (400, 300)
 
 
