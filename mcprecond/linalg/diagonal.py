@@ -24,16 +24,23 @@ class Diagonal(Operator):
     backend : Backend
     exponent : int, optional
         Of the operator; that of the largest entry by default.
+
+    Attributes
+    ----------
+    numbers : array, shape (n,)
+        The diagonal.
     """
 
     def __init__(self, diagonal: Any, backend: Backend, exponent: int | None = None) -> None:
         self.shape, self.dtype = (len(diagonal), len(diagonal)), diagonal.dtype
-        self._diagonal, self._backend = diagonal, backend
-        self._exponent = exponent_of(diagonal, backend.xp) if exponent is None else exponent
+        self.numbers, self._backend = diagonal, backend
+        self._exponent = exponent
         self._run = backend.kernels(KERNELS, VALUE=self.dtype)
 
     @property
     def exponent(self) -> int:
+        if self._exponent is None:
+            self._exponent = exponent_of(self.numbers, self._backend.xp)
         return self._exponent
 
     def beside(self, matrix: AdmittedMatrix) -> Diagonal:
@@ -42,18 +49,18 @@ class Diagonal(Operator):
         rows, and say nothing about their product.
         """
         with np.errstate(all="ignore"):
-            products = self._diagonal * matrix.canonical().diagonal()
+            products = self.numbers * matrix.canonical().diagonal()
         exponent = exponent_of(products, self._backend.xp) - matrix.exponent
-        return Diagonal(self._diagonal, self._backend, exponent)
+        return Diagonal(self.numbers, self._backend, exponent)
 
     def matvec(self, x: Any) -> Any:
         """Return D x, for a vector or several columns."""
-        return (self._diagonal if x.ndim == 1 else self._diagonal[:, None]) * x
+        return (self.numbers if x.ndim == 1 else self.numbers[:, None]) * x
 
     __matmul__ = matvec
 
     def enqueue(self, state: None, x: Any, y: Any) -> None:
-        self._run.multiply(x.size, x.size // max(len(self._diagonal), 1), self._diagonal, x, y)
+        self._run.multiply(x.size, x.size // max(len(self.numbers), 1), self.numbers, x, y)
 
 
 def sizes_of(matrix: AdmittedMatrix, *, per_neighbor: bool = False) -> Any:

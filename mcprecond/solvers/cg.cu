@@ -21,7 +21,7 @@ extern "C" __global__ void find_alpha(long long n, const VALUE* p, const VALUE* 
 }
 
 extern "C" __global__ void advance(long long n, const VALUE* p, const VALUE* q, VALUE* x, VALUE* r,
-                                   long long is_preconditioned, Recurrence recurrence) {
+                                   long long begins_with_M, Recurrence recurrence) {
     if (!recurrence.is_running()) return;
     REAL alpha = (REAL)recurrence.scalars[ALPHA];
     double square = 0;
@@ -33,7 +33,26 @@ extern "C" __global__ void advance(long long n, const VALUE* p, const VALUE* q, 
     }
     recurrence.finish<1>({square}, [&](const double* totals) {
         recurrence.take_rr(totals[0]);
-        if (!is_preconditioned) recurrence.take_rz(totals[0] * recurrence.scalars[UNIT]);
+        if (!begins_with_M) recurrence.take_rz(totals[0] * recurrence.scalars[UNIT]);
+    });
+}
+
+extern "C" __global__ void advance_with_diagonal(long long n, const VALUE* p, const VALUE* q, VALUE* x, VALUE* r,
+                                                 const VALUE* diagonal, VALUE* z, Recurrence recurrence) {
+    if (!recurrence.is_running()) return;
+    REAL alpha = (REAL)recurrence.scalars[ALPHA], unit = (REAL)recurrence.scalars[UNIT];
+    double square = 0, product = 0;
+    for (long long i = thread_id(); i < n; i += thread_count()) {
+        x[i] += alpha * p[i];
+        VALUE rest = r[i] - alpha * q[i], scaled = diagonal[i] * rest;
+        r[i] = rest;
+        z[i] = scaled;
+        square += inner(rest, rest);
+        product += inner(rest, rounded_product(unit, scaled));
+    }
+    recurrence.finish<2>({square, product}, [&](const double* totals) {
+        recurrence.take_rr(totals[0]);
+        recurrence.take_rz(totals[1]);
     });
 }
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_loop
 from mcprecond.linalg.csr import Csr, row_product
+from mcprecond.linalg.diagonal import Diagonal
 from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import exponent_of, power_times
 from mcprecond.solvers.iteration import (
@@ -43,6 +44,9 @@ class ConjugateGradients(Iteration):
         self.run = backend.kernels(KERNELS, **self.macros)
         self.b, self.x, self.r, self.p, self.q = (backend.xp.empty(self.n, A.dtype) for _ in range(5))
         self.z = self.r if M is None else backend.xp.empty(self.n, A.dtype)
+        #: The numbers of a diagonal M, which the last kernel of a step multiplies by.
+        self._diagonal = M.numbers if isinstance(M, Diagonal) else None
+        self._begins_with_M = M is not None and self._diagonal is None
         self._exponent_of_M = 0 if M is None else M.exponent
         self._take_preconditioner(M, state)
 
@@ -60,10 +64,12 @@ class ConjugateGradients(Iteration):
             self.scalars[UNIT] = power_times(1.0, shift)
 
     def begin(self) -> None:
-        """See `Iteration`. With M the first step computes r'z; without M, r'z is r'r, which is computed here."""
+        """See `Iteration`. The first r'z is computed here, unless steps begin with M."""
         self.p.fill(0)
         self.scalars[RZ : RZ + 1].fill(0)
-        if self.M is None:
+        if not self._begins_with_M:
+            if self.M is not None:
+                self.M.enqueue(self._of_M, self.r, self.z)
             self.run.find_beta(self.n, self.r, self.z, *self.reduction)
         elif self._exponent_of_M is None:
             self.M.enqueue(self._of_M, self.r, self.z)
@@ -71,9 +77,11 @@ class ConjugateGradients(Iteration):
             self._choose_unit_of_z(self._exponent_of_M)
 
     def _step(self) -> None:
-        """See `Iteration`. It begins with M, which is therefore not applied to the last residual."""
+        """See `Iteration`. It begins with M, which is therefore not applied to the last residual. A diagonal M costs so
+        little that z belongs to the end of the step instead, where no kernel of its own has to find it.
+        """
         run, n, workspace = self.run, self.n, self.reduction
-        if self.M is not None:
+        if self._begins_with_M:
             self.M.enqueue(self._of_M, self.r, self.z)
             run.find_beta(n, self.r, self.z, *workspace)
             if not self.M.linear:
@@ -84,7 +92,10 @@ class ConjugateGradients(Iteration):
         else:
             self.A.enqueue(self._of_A, self.p, self.q)
             run.find_alpha(n, self.p, self.q, *workspace)
-        run.advance(n, self.p, self.q, self.x, self.r, int(self.M is not None), *workspace)
+        if self._diagonal is None:
+            run.advance(n, self.p, self.q, self.x, self.r, int(self._begins_with_M), *workspace)
+        else:
+            run.advance_with_diagonal(n, self.p, self.q, self.x, self.r, self._diagonal, self.z, *workspace)
 
 
 # On the CPU.
@@ -116,13 +127,13 @@ def find_alpha(n, p, q, control, scalars, history):
 
 
 @KERNELS.strided
-def advance(n, p, q, x, r, is_preconditioned, control, scalars, history):
+def advance(n, p, q, x, r, begins_with_M, control, scalars, history):
     """x += alpha p, r -= alpha q, and r'r; without M, beta from that."""
     if control[STATE] != RUNNING:
         return
     rr = advance_numbers(0, n, r.dtype.type(scalars[ALPHA]), p, q, x, r)
     take_rr(rr, control, scalars, history)
-    if not is_preconditioned:
+    if not begins_with_M:
         take_rz(rr * scalars[UNIT], control, scalars)
 
 
@@ -135,6 +146,30 @@ def advance_numbers(first, end, alpha, p, q, x, r):
         r[i] -= alpha * q[i]
         square += inner(r[i], r[i])
     return square
+
+
+@KERNELS.strided
+def advance_with_diagonal(n, p, q, x, r, diagonal, z, control, scalars, history):
+    """x += alpha p, r -= alpha q and z = M r for a diagonal M; r'r, and beta from r'z."""
+    if control[STATE] != RUNNING:
+        return
+    alpha, unit = r.dtype.type(scalars[ALPHA]), r.dtype.type(scalars[UNIT])
+    rr, rz = advance_numbers_with_diagonal(0, n, alpha, unit, p, q, x, r, diagonal, z)
+    take_rr(rr, control, scalars, history)
+    take_rz(rz, control, scalars)
+
+
+@compile_loop(grain=NUMBERS)
+def advance_numbers_with_diagonal(first, end, alpha, unit, p, q, x, r, diagonal, z):
+    """The numbers of `advance_with_diagonal`."""
+    square = product = 0.0
+    for i in range(first, end):
+        x[i] += alpha * p[i]
+        r[i] -= alpha * q[i]
+        z[i] = diagonal[i] * r[i]
+        square += inner(r[i], r[i])
+        product += inner(r[i], unit * z[i])
+    return square, product
 
 
 @KERNELS.strided

@@ -117,7 +117,7 @@ MEASURED = {
         },
         work={
             "none": (NOTHING, Work(10e-6, 3e-12, 30e-12)),
-            "Jacobi": (Work(0.5e-3, 0, 0), Work(13e-6, 3e-12, 58e-12)),
+            "Jacobi": (Work(0.5e-3, 0, 0), Work(11e-6, 3e-12, 48e-12)),
             "SGS": (Work(4.5e-3, 40e-12, 0), NOTHING),
             "multigrid": (Work(8e-3, 0.35e-9, 5e-9), Work(0.2e-3, 14e-12, 0.15e-9)),
         },
@@ -133,7 +133,7 @@ MEASURED = {
         },
         work={
             "none": (NOTHING, Work(15e-6, 0.36e-9, 2.45e-9)),
-            "Jacobi": (Work(0.2e-3, 0, 5e-9), Work(20e-6, 0.36e-9, 4.2e-9)),
+            "Jacobi": (Work(0.2e-3, 0, 5e-9), Work(15e-6, 0.36e-9, 3.1e-9)),
             "SGS": (Work(2e-3, 10e-9, 50e-9), Work(25e-6, 0.55e-9, 2.3e-9)),
             "multigrid": (Work(2e-3, 29e-9, 340e-9), Work(80e-6, 1.3e-9, 25e-9)),
         },
