@@ -218,8 +218,8 @@ class Aggregation:
 class Splitting:
     """Coarsening by points: A -> strong dependences -> coarse and fine points -> P -> A_c.
 
-    Rows of P keep fewer weights where all levels so far would have more entries than the budget allows. If one weight
-    is too many still, the level is the coarsest one.
+    Rows of P keep fewer weights where all levels so far would have more entries than the budget allows, and so do the
+    rows on the levels that follow. If one weight is too many still, the level is the coarsest one.
 
     Parameters
     ----------
@@ -233,6 +233,7 @@ class Splitting:
     def __init__(self, theta: float, is_symmetric: bool) -> None:
         self.theta, self.is_symmetric = theta, is_symmetric
         self.budget = Budget(MOST_COMPLEXITY if is_symmetric else MOST_UNSYMMETRIC)
+        self._most_weights = MOST
 
     def __call__(self, level: Level, A: AdmittedMatrix, number: int) -> None:
         is_eliminated = self.is_symmetric and eliminate(level, A) is not None
@@ -245,8 +246,8 @@ class Splitting:
             return
         hops = HOPS if number else FINEST_HOPS
         weights, near = extended.values(A), points_near(A, found.is_stiff, hops)
-        for most in (MOST, 2, 1):
-            P = ExtendedInterpolation(A, extended, weights, most, near, hops)
+        for self._most_weights in (most for most in (MOST, 2, 1) if most <= self._most_weights):
+            P = ExtendedInterpolation(A, extended, weights, self._most_weights, near, hops)
             product = Galerkin(A, P)
             if not self.is_symmetric and not product.coarse.extremes[0] > 0:
                 level.remark = ", the next level would not have a positive diagonal"
