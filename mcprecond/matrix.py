@@ -193,6 +193,15 @@ class AdmittedMatrix:
     def _pivots(self) -> tuple[Any, Any]:
         return read_diagonal(self.indptr, self.indices, self.data, self.backend)
 
+    @cached_property
+    def least_beside(self) -> float:
+        """The least magnitude of an entry beside the diagonal that is not zero; infinite if there is none."""
+        xp, csr = self.backend.xp, self.csr
+        rows = rows_of(csr.indptr, csr.indices, xp)
+        sizes = abs(csr.data)
+        beside = (sizes > 0) & (rows != csr.indices)
+        return float(xp.where(beside, sizes, xp.inf).min()) if sizes.size else math.inf
+
     def renewed(self) -> AdmittedMatrix:
         """The same matrix after its values have been computed anew: what depends on them is found again."""
         return replace(self)

@@ -173,3 +173,5 @@ Cycle: TypeAlias = Literal["V", "W", "K"]
 NullSpace: TypeAlias = Literal["constant"] | HostArray | DeviceArray | None
 #: Forms of `pcg`.
 Form: TypeAlias = Literal["auto", "plain", "eisenstat"]
+#: The norms that `pcg` may end by.
+Norm: TypeAlias = Literal["residual", "energy", "preconditioned"]

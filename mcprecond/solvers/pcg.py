@@ -18,6 +18,7 @@ from mcprecond.typing import (
     HostArray,
     LinearOperator,
     Matrix,
+    Norm,
     NullSpace,
     PreconditionerName,
     SystemMatrix,
@@ -38,6 +39,7 @@ def pcg(
     progress: Callable[[int, float], object] | None = None,
     form: Form = "auto",
     nullspace: NullSpace = None,
+    norm: Norm = "residual",
     B: HostArray | DeviceArray | None = None,
     block_size: int = 1,
 ) -> SolveResult[npt.NDArray[Any]]: ...
@@ -57,6 +59,7 @@ def pcg(
     progress: Callable[[int, float], object] | None = None,
     form: Form = "auto",
     nullspace: NullSpace = None,
+    norm: Norm = "residual",
     B: HostArray | DeviceArray | None = None,
     block_size: int = 1,
 ) -> SolveResult[Any]: ...
@@ -75,6 +78,7 @@ def pcg(
     progress: Callable[[int, float], object] | None = None,
     form: Form = "auto",
     nullspace: NullSpace = None,
+    norm: Norm = "residual",
     B: HostArray | DeviceArray | None = None,
     block_size: int = 1,
 ) -> SolveResult[Any]:
@@ -100,8 +104,8 @@ def pcg(
     x0 : array of the shape of b, or "Mb", optional
         Initial guess, zero by default. Not changed. "Mb" stands for M b.
     rtol, atol : float
-        Converged when ``||b - A x|| <= max(rtol ||b||, atol)``, tested on the true residual. None
-        stands for 0 in `atol`.
+        Converged when ``||b - A x|| <= max(rtol ||b||, atol)``, tested on the true residual, unless `norm` says
+        otherwise. None stands for 0 in `atol`.
     maxiter : int, optional
         10 n by default, and as many again where float64 takes over from float32.
     M : preconditioner, sparse matrix, dense array, LinearOperator or str, optional
@@ -126,6 +130,13 @@ def pcg(
         columns span it, which may be NumPy's for an A on the GPU. b is replaced by its projection on the orthogonal
         complement, so that there is a solution for any b; the solution that is orthogonal to the null space is
         returned. Residuals are those of the projected b. The iteration takes the plain form.
+    norm : {"residual", "energy", "preconditioned"}
+        What `rtol` and `atol` are for. "energy": converged when an estimate of ``||x - x*||_A``, with the solution x*,
+        is at most ``max(rtol ||x*||_A, atol)``, where ``||v||_A`` is ``sqrt(v'A v)``. This is the norm that CG
+        minimizes. Where the coefficients of A differ by many orders of magnitude it says more than the residual, which
+        may be small although weakly coupled unknowns are far from the solution. The estimate follows from coefficients
+        that CG computes anyway. "preconditioned": converged when ``sqrt(r'M r) <= max(rtol sqrt(b'M b), atol)``, with
+        the residual r, as in PETSc.
     form : {"auto", "plain", "eisenstat"}
         "eisenstat" reads the matrix once per iteration instead of twice, for the same iterates up to rounding. It needs
         an M that was built from this A and has its triangles: one sweep of `MulticolorSGS` with any omega,
@@ -158,6 +169,7 @@ def pcg(
     Hestenes, Stiefel: Methods of Conjugate Gradients for Solving Linear Systems, 1952.
     Saad: Iterative Methods for Sparse Linear Systems, 2nd ed., Algorithm 9.1.
     Eisenstat: Efficient Implementation of a Class of Preconditioned Conjugate Gradient Methods, 1981.
+    Meurant, Papez, Tichy: Accurate error estimation in CG, 2021: the energy norm of the error.
     Notay: Flexible Conjugate Gradients, 2000.
 
     Examples
@@ -185,7 +197,7 @@ def pcg(
            [0.961, 1.922, 1.882],
            [0.941, 1.882, 2.824]])
     """
-    solver = PCG(A, M, form=form, nullspace=nullspace, B=B, block_size=block_size)
+    solver = PCG(A, M, form=form, nullspace=nullspace, norm=norm, B=B, block_size=block_size)
     result = solver.solve(b, x0, rtol=rtol, atol=atol, maxiter=maxiter, callback=callback, progress=progress)
     solver.release()
     return result
@@ -199,7 +211,7 @@ class PCG(PreconditionedCG):
 
     Parameters
     ----------
-    A, M, form, nullspace, B, block_size
+    A, M, form, nullspace, norm, B, block_size
         As for `pcg`. A and M are referred to, not copied. After you have changed the values of A in place, call
         ``M.update(A)`` before the next solve.
 
@@ -227,10 +239,11 @@ class PCG(PreconditionedCG):
         *,
         form: Form = "auto",
         nullspace: NullSpace = None,
+        norm: Norm = "residual",
         B: HostArray | DeviceArray | None = None,
         block_size: int = 1,
     ) -> None:
-        super().__init__(A, M, form=form, nullspace=nullspace, B=B, block_size=block_size)
+        super().__init__(A, M, form=form, nullspace=nullspace, norm=norm, B=B, block_size=block_size)
         self._stages = StagesOfCG(self) if self.is_automatic and not self.A_is_operator else None
 
     def update(self, A: Matrix) -> None:

@@ -23,8 +23,9 @@ from mcprecond.solvers.nullspace import Projected, ProjectedColumns, ProjectedCo
 from mcprecond.solvers.result import CAUSES, SUCCESSES, Reason, SolveResult, Stage, merge
 from mcprecond.solvers.setup import columns_pay_one_by_one, eisenstat_iteration, eisenstat_obstacle
 from mcprecond.solvers.solver import Solver
-from mcprecond.typing import Form, NullSpace
+from mcprecond.typing import Form, Norm, NullSpace
 
+NORMS: tuple[Norm, ...] = ("residual", "energy", "preconditioned")
 FORMS = ("auto", "plain", "eisenstat")
 
 
@@ -49,10 +50,12 @@ class PreconditionedCG(Solver):
         nullspace: NullSpace = None,
         B: Any = None,
         block_size: Any = 1,
+        norm: Norm = "residual",
         basis: Any = None,
         narrows: bool = True,
     ) -> None:
         super().__init__(A, M, B=B, block_size=block_size)
+        self.norm = one_of(norm, "norm", NORMS)
         self._narrows = narrows
         #: The solvers that take over where a narrow dtype fails, by the dtype of the system.
         self._wide_solvers: dict[np.dtype[Any], PreconditionedCG] = {}
@@ -67,7 +70,7 @@ class PreconditionedCG(Solver):
             elif not self.A_is_operator:
                 self.matrix  # noqa: B018 - checked now
         #: The arguments for another solver of the same system.
-        self._options: dict[str, Any] = {"form": form, "nullspace": nullspace, "basis": self._basis}
+        self._options: dict[str, Any] = {**{"form": form, "nullspace": nullspace, "basis": self._basis, "norm": norm}}
 
     def with_preconditioner(self, M: Any) -> PreconditionedCG:
         """CG for the same system with another M."""
@@ -110,7 +113,7 @@ class PreconditionedCG(Solver):
         """The same method with everything in one dtype, also the values that M stores."""
         if dtype not in self._wide_solvers:
             started, A = time.perf_counter(), self._A.astype(dtype, copy=False)
-            self._wide_solvers[dtype] = PreconditionedCG(A, self._M.built_for(A), narrows=False)
+            self._wide_solvers[dtype] = PreconditionedCG(A, self._M.built_for(A), norm=self.norm, narrows=False)
             self._wide_solvers[dtype].started = started
         return self._wide_solvers[dtype]
 
