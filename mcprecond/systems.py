@@ -26,9 +26,11 @@ from mcprecond.preconditioners.setup import admit
 from mcprecond.solvers import PCG
 from mcprecond.solvers.automatic import times_for, weakest_for
 from mcprecond.solvers.bicgstab import BiCGStabSolver
+from mcprecond.solvers.components import with_components
 from mcprecond.solvers.gmres import GMRESSolver
 from mcprecond.solvers.minres import MINRESSolver
 from mcprecond.solvers.named import nodes_of
+from mcprecond.solvers.nullspace import is_detected
 from mcprecond.solvers.result import Reason, SolveResult, Stage, merge
 from mcprecond.solvers.setup import admit_system
 from mcprecond.solvers.solver import Solver
@@ -84,8 +86,8 @@ def solve(
         Near-null-space candidates, as for `pcg`. A has to be Hermitian.
     block_size : int
         Unknowns of a node, as for `pcg`. A has to be Hermitian if it is not 1.
-    nullspace : "constant" or array, shape (n,) or (n, k), optional
-        The null space of a singular Hermitian A, as for `pcg`.
+    nullspace : "constant", "detect" or array, shape (n,) or (n, k), optional
+        The null space of a singular Hermitian A, as for `pcg`. If a solve fails for want of it, `detail` names it.
     device : {"cpu", "gpu"}, optional
         The device that solves, by default that of A. With "gpu" a SciPy matrix is copied to the GPU, and x is copied
         back.
@@ -164,6 +166,10 @@ def solve_matrix(
     suits_cg = symmetric and not (isinstance(M, Preconditioner) and not M.symmetric)
     if not suits_cg:
         refuse_given(given, "a symmetric or Hermitian A and M")
+    if suits_cg and is_detected(given.get("nullspace")):
+        A = with_components(A)
+        if not A.components.n_singular:
+            del given["nullspace"]
     has_nullspace, has_columns = "nullspace" in given, np.ndim(b) == 2 and np.shape(b)[1] > 1
     is_small = A.indices.size <= MOST_ENTRIES and not has_columns
     if is_small and is_automatic(M) and not has_nullspace and callback is None:

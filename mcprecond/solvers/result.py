@@ -103,7 +103,8 @@ class SolveResult(Generic[ArrayT]):
     M : preconditioner or diagonal operator, optional
         With ``M="auto"``, the preconditioner that was used last, for further solves; None if there was none.
     detail : str
-        What is known of this system beside the reason, such as the row of A that is zero; often empty.
+        What is known of this system beside the reason, such as the row of A that is zero, or the `nullspace` to pass
+        to `pcg`; often empty.
     method : str
         The name of the solver, such as "pcg". It is "direct" if `solve` has used a direct solver.
     norm_of_b : float

@@ -22,10 +22,11 @@ from mcprecond.backends.inputs import promote, refuse_not_finite, shape_columns,
 from mcprecond.linalg.hermitian import is_hermitian
 from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import exponent_of, power_times, times_power
-from mcprecond.matrix import AdmittedMatrix, admit_matrix
+from mcprecond.matrix import REMEDY_FOR_ZERO_ROW, AdmittedMatrix, admit_matrix
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.columns import join_columns
-from mcprecond.solvers.diagnosis import does_not_fit, is_near_null_space, is_unsymmetric, unsolvable_row
+from mcprecond.solvers.components import part_in_components, singular_components
+from mcprecond.solvers.diagnosis import ROUNDING, does_not_fit, is_near_null_space, is_unsymmetric, unsolvable_row
 from mcprecond.solvers.driver import Leaving, choose_units, iterate, solution_of
 from mcprecond.solvers.iteration import Iteration
 from mcprecond.solvers.named import build, nodes_of
@@ -122,7 +123,20 @@ class Solver:
         callback = function(callback, "callback", " of one array")
         with_x = None if callback is None else lambda iteration: callback(iteration.solution())
         progress = function(progress, "progress", " of an int and a float")
-        return self.run_all(b, x0, rtol, atol, maxiter, callback=with_x, progress=progress)
+        return self.explain(self.run_all(b, x0, rtol, atol, maxiter, callback=with_x, progress=progress))
+
+    def explain(self, result: SolveResult[Any]) -> SolveResult[Any]:
+        """The same result; if it has not converged, its detail tells of a null space that `pcg` can be given."""
+        if result.converged or self.A_is_operator or not is_hermitian(self.matrix):
+            return result
+        components = singular_components(self.matrix)
+        if not components.n_singular or self._null_space_is_known(components.n_singular):
+            return result
+        return replace(result, detail="; ".join(filter(None, (result.detail, components.advice()))))
+
+    def _null_space_is_known(self, dimension: int) -> bool:
+        """Whether a null space of at least this dimension was given."""
+        return False
 
     def run_all(self, b: Any, x0: Any, *limits: Any, **hooks: Any) -> SolveResult[Any]:
         """Solve A x = b, as `run` does. Subclasses add several columns and M="auto"."""
@@ -346,6 +360,8 @@ class Solver:
         singular = does_not_fit(matrix, b, limit) or any(
             is_near_null_space(matrix, v, b, limit, residual, tolerance) for v in self._suspects(iteration)
         )
+        if not singular and reason is not None and is_hermitian(matrix):  # after the solve, since it takes longer
+            singular = part_in_components(matrix, b, ROUNDING * eps) > limit
         return Reason.INCONSISTENT if singular else None
 
     def _suspects(self, iteration: Iteration) -> list[Any]:
@@ -355,7 +371,7 @@ class Solver:
     def _detail(self, reason: Reason, b: Any, limit: float) -> str:
         """What is known of this system beside the reason: the row of A that is zero, if that is why."""
         row = unsolvable_row(self.matrix, b, limit) if reason is Reason.INCONSISTENT else None
-        return "" if row is None else f"row {row} of A is zero, and b is {b[row].item()} there"
+        return "" if row is None else f"row {row} of A is zero, and b is {b[row].item()} there; {REMEDY_FOR_ZERO_ROW}"
 
 
 def exponent_of_product(matrix: AdmittedMatrix, x: Any) -> int:
