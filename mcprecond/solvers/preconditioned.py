@@ -81,7 +81,8 @@ class PreconditionedCG(Solver):
 
     def _take_basis(self, basis: Any) -> None:
         """Project onto the complement of a null space from now on, if there is one."""
-        self._basis, self._is_projected = basis, basis is not None and basis.shape[0] > 0
+        self._basis, self.null_space_dimension = basis, 0 if basis is None else int(basis.shape[0])
+        self._is_projected = self.null_space_dimension > 0
 
     def run(self, b: Any, x0: Any, *limits: Any, **hooks: Any) -> SolveResult[Any]:
         """See `Solver`. Systems with several right-hand sides are solved one after the other in Eisenstat's form where
@@ -160,9 +161,6 @@ class PreconditionedCG(Solver):
             return of_columns(A, self._backend, columns, M, state)
         method = ProjectedConjugateGradients if self._is_projected else ConjugateGradients
         return method(A, self._backend, M, state)
-
-    def _null_space_is_known(self, dimension: int) -> bool:
-        return self._is_projected and self._basis.shape[0] >= dimension
 
     def _project_b(self, b: Any, iteration: Iteration) -> Any:
         return times_power(iteration.b, -iteration.shift, self._backend.xp) if self._is_projected else b

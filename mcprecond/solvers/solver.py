@@ -37,6 +37,10 @@ from mcprecond.solvers.setup import admit_preconditioner, admit_system, operator
 ENDLESS = 2**62
 #: 2^ROOM is larger than the number of rows of any matrix.
 ROOM = 40
+LARGER_NULL_SPACE = (
+    "the null space of A is larger than the one that was given; pass nullspace= all of its vectors, such as all rigid "
+    "body modes"
+)
 
 
 class Solver:
@@ -55,6 +59,8 @@ class Solver:
     knows_zero = True
     #: The name of the method if it needs a symmetric A and a symmetric M.
     symmetric_method: str | None = None
+    #: The dimension of the null space that was given.
+    null_space_dimension = 0
 
     def __init__(self, A: Any, M: Any = None, *, B: Any = None, block_size: Any = 1) -> None:
         #: When the setup began; 0 once a solve has told how long it took.
@@ -129,14 +135,12 @@ class Solver:
         """The same result; if it has not converged, its detail tells of a null space that `pcg` can be given."""
         if result.converged or self.A_is_operator or not is_hermitian(self.matrix):
             return result
-        components = singular_components(self.matrix)
-        if not components.n_singular or self._null_space_is_known(components.n_singular):
-            return result
-        return replace(result, detail="; ".join(filter(None, (result.detail, components.advice()))))
-
-    def _null_space_is_known(self, dimension: int) -> bool:
-        """Whether a null space of at least this dimension was given."""
-        return False
+        components, advice = singular_components(self.matrix), ""
+        if components.n_singular > self.null_space_dimension:
+            advice = components.advice()
+        elif self.null_space_dimension and result.reason is Reason.INCONSISTENT:
+            advice = LARGER_NULL_SPACE
+        return replace(result, detail="; ".join(filter(None, (result.detail, advice))))
 
     def run_all(self, b: Any, x0: Any, *limits: Any, **hooks: Any) -> SolveResult[Any]:
         """Solve A x = b, as `run` does. Subclasses add several columns and M="auto"."""
