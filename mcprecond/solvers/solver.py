@@ -133,11 +133,11 @@ class Solver:
 
     def explain(self, result: SolveResult[Any]) -> SolveResult[Any]:
         """The same result; if it has not converged, its detail tells of a null space that `pcg` can be given."""
-        if result.converged or self.A_is_operator or not is_hermitian(self.matrix):
+        if result.converged or self.A_is_operator or result.reason is Reason.UNSYMMETRIC_A:
             return result
         components, advice = singular_components(self.matrix), ""
         if components.n_singular > self.null_space_dimension:
-            advice = components.advice()
+            advice = components.advice() if is_hermitian(self.matrix) else ""
         elif self.null_space_dimension and result.reason is Reason.INCONSISTENT:
             advice = LARGER_NULL_SPACE
         return replace(result, detail="; ".join(filter(None, (result.detail, advice))))
@@ -364,8 +364,9 @@ class Solver:
         singular = does_not_fit(matrix, b, limit) or any(
             is_near_null_space(matrix, v, b, limit, residual, tolerance) for v in self._suspects(iteration)
         )
-        if not singular and reason is not None and is_hermitian(matrix):  # after the solve, since it takes longer
+        if not singular and reason is not None:  # after the solve, since it takes longer
             singular = part_in_components(matrix, b, ROUNDING * eps) > limit
+            singular = singular and (self.symmetric_method is not None or is_hermitian(matrix))
         return Reason.INCONSISTENT if singular else None
 
     def _suspects(self, iteration: Iteration) -> list[Any]:
