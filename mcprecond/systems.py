@@ -26,9 +26,11 @@ from mcprecond.preconditioners.setup import admit
 from mcprecond.solvers import PCG
 from mcprecond.solvers.automatic import times_for, weakest_for
 from mcprecond.solvers.bicgstab import BiCGStabSolver
+from mcprecond.solvers.components import with_components
 from mcprecond.solvers.gmres import GMRESSolver
 from mcprecond.solvers.minres import MINRESSolver
 from mcprecond.solvers.named import nodes_of
+from mcprecond.solvers.nullspace import is_detected
 from mcprecond.solvers.preconditioned import NORMS
 from mcprecond.solvers.result import Reason, SolveResult, Stage, merge
 from mcprecond.solvers.setup import admit_system
@@ -87,8 +89,8 @@ def solve(
         Near-null-space candidates, as for `pcg`. A has to be Hermitian.
     block_size : int
         Unknowns of a node, as for `pcg`. A has to be Hermitian if it is not 1.
-    nullspace : "constant" or array, shape (n,) or (n, k), optional
-        The null space of a singular Hermitian A, as for `pcg`.
+    nullspace : "constant", "detect" or array, shape (n,) or (n, k), optional
+        The null space of a singular Hermitian A, as for `pcg`. If a solve fails for want of it, `detail` names it.
     norm : {"residual", "energy", "preconditioned"}
         What `rtol` and `atol` are for, as for `pcg`. If it is not "residual", A has to be Hermitian positive definite.
     device : {"cpu", "gpu"}, optional
@@ -171,6 +173,10 @@ def solve_matrix(
     suits_cg = symmetric and not (isinstance(M, Preconditioner) and not M.symmetric)
     if not suits_cg:
         refuse_given(given, "a symmetric or Hermitian A and M")
+    if suits_cg and is_detected(given.get("nullspace")):
+        A = with_components(A)
+        if not A.components.n_singular:
+            del given["nullspace"]
     has_nullspace, has_columns = "nullspace" in given, np.ndim(b) == 2 and np.shape(b)[1] > 1
     is_small = A.indices.size <= MOST_ENTRIES and not has_columns
     if is_small and is_automatic(M) and not has_nullspace and callback is None:
@@ -189,7 +195,8 @@ def solve_matrix(
         return replace(result, detail=result.detail or INDEFINITE)
     result = run(PCG(cast(Any, A), M, **given), b, x0, limits, callback)
     if result.reason is Reason.CONVERGED_IN_RESIDUAL and not has_columns:
-        energy = PCG(cast(Any, A), M if result.M is None else result.M, norm="energy", **given)
+        of_M = (M, given) if result.M is None else (result.M, {k: v for k, v in given.items() if k == "nullspace"})
+        energy = PCG(cast(Any, A), of_M[0], norm="energy", **of_M[1])
         surer = go_on(result, lambda x, left: run(energy, b, x, left, callback), limits)
         return surer if surer.converged else result
     if result.reason is not Reason.INDEFINITE_A or has_nullspace or has_columns or "norm" in given:
@@ -204,7 +211,7 @@ def is_automatic(M: Any) -> bool:
 
 
 def refuse_given(given: dict[str, Any], needed: str) -> None:
-    """Raise ValueError if any of B, block_size and nullspace is given."""
+    """Raise ValueError if any of B, block_size, nullspace and norm is given."""
     if given:
         raise ValueError(f"{' and '.join(given)} needs {needed}; leave it out")
 

@@ -40,6 +40,14 @@ def energy_of(matrix: AdmittedMatrix, b: Any, x: Any) -> float:
         return float(total((wide(x).conj() * (wide(b) + residual(matrix, b, x))).real, matrix.backend))
 
 
+def rounding_of(matrix: AdmittedMatrix, x: Any) -> float:
+    """The square of the energy norm that rounding of each number of x has, by the diagonal of A."""
+    x, diagonal = matrix.backend.xp.asarray(x), abs(matrix.canonical().diagonal())
+    with np.errstate(all="ignore"):
+        sizes = (float(np.finfo(x.dtype).eps) * abs(wide(x))) ** 2 * diagonal
+        return float(total(sizes, matrix.backend))
+
+
 def residual(matrix: AdmittedMatrix, b: Any, x: Any) -> Any:
     """b - A x in the dtype of A, rounded once."""
     xp, dtype = matrix.backend.xp, matrix.dtype

@@ -89,18 +89,20 @@ class Coefficients:
     @property
     def gains(self) -> np.ndarray:
         """By how much each iteration has reduced the square of the error."""
-        return self.alphas * self.products
+        with np.errstate(all="ignore"):
+            return self.alphas * self.products
 
     def estimate(self) -> ErrorEstimate | None:
         """Return what is known of the error; None where the iterations are too few to tell."""
         gains = self.gains
         count = len(gains)
-        if count < LEAST:
+        if count < LEAST or not np.isfinite(gains).all():
             return None
         lefts = np.cumsum(gains[::-1])[::-1]  # about the squares of the errors before each iteration
         whole, delay = self.whole, 2
-        while delay < count and not is_settled(gains, lefts, delay):
-            delay += 1 + delay // 4
+        with np.errstate(all="ignore"):
+            while delay < count and not is_settled(gains, lefts, delay):
+                delay += 1 + delay // 4
         if delay >= count:
             return None
         bound = float(lefts[count - delay])

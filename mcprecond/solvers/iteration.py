@@ -176,6 +176,8 @@ class Iteration:
         """End by the norm of the residual, which is `limit`."""
         self.energy, self.norm, self._target = Coefficients(), "residual", (0.0, 0.0)
         self._find_hidden: Callable[[], float] = float
+        #: Squares of errors below this share of that of the solution cannot be told from zero.
+        self._least_share = (UNITS * float(np.finfo(self.dtype).eps)) ** 2
 
     def end_by(
         self,
@@ -214,6 +216,11 @@ class Iteration:
         return self.norm != "residual" and is_true and self.meets_target
 
     @property
+    def aim(self) -> float:
+        """The norm of the residual at about which the solve will end."""
+        return self.limit if self.norm == "residual" else math.sqrt(self._target[0]) * self.residuals[0]
+
+    @property
     def meets_target(self) -> bool:
         """Whether the recurrence says that the norm which the solve is to end by is small enough."""
         if self.norm == "preconditioned":
@@ -238,7 +245,7 @@ class Iteration:
     def _largest_square(self, whole: float) -> float:
         """The square of the largest energy norm that the error may have, by that of the solution."""
         share, least = self._target
-        return max(share * whole, least, (UNITS * float(np.finfo(self.dtype).eps)) ** 2 * whole)
+        return max(share * whole, least, self._least_share * whole)
 
     # What the driver sees: systems with one matrix, which advance together. Here it is a single one.
 

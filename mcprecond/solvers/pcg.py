@@ -125,11 +125,13 @@ def pcg(
         Called as ``progress(iterations, residual_norm)`` whenever the host reads the residuals: after every iteration
         on a CPU, on a GPU after 8 of them and then whenever a tenth more have been done. It does not slow down the GPU
         as `callback` does. For several columns it gets the largest number of iterations and the largest norm.
-    nullspace : "constant" or array, shape (n,) or (n, k), optional
+    nullspace : "constant", "detect" or array, shape (n,) or (n, k), optional
         The null space of a singular A, as of pure Neumann problems and graph Laplacians: "constant", or an array whose
-        columns span it, which may be NumPy's for an A on the GPU. b is replaced by its projection on the orthogonal
-        complement, so that there is a solution for any b; the solution that is orthogonal to the null space is
-        returned. Residuals are those of the projected b. The iteration takes the plain form.
+        columns span it, which may be NumPy's for an A on the GPU. "detect" finds the connected components of the graph
+        of A whose rows all sum to zero up to rounding, such as basins without a fixed value and rows that are zero, and
+        takes the constants in each of them; if there are none, it stands for None. b is replaced by its projection on
+        the orthogonal complement, so that there is a solution for any b; the solution that is orthogonal to the null
+        space is returned. Residuals are those of the projected b. The iteration takes the plain form.
     norm : {"residual", "energy", "preconditioned"}
         What `rtol` and `atol` are for. "energy": converged when an estimate of ``||x - x*||_A``, with the solution x*,
         is at most ``max(rtol ||x*||_A, atol)``, where ``||v||_A`` is ``sqrt(v'A v)``. This is the norm that CG
@@ -162,7 +164,8 @@ def pcg(
         real A, another argument has a wrong type or value, the form does not fit M or several columns, or A times a
         vector of `nullspace` is not about zero (says how large it is). If A is not symmetric, M="multigrid" is refused.
         Otherwise no error is raised then, or if A is singular with a b that does not fit: `pcg` tests for these after
-        128 iterations if the residual stagnates, or if CG fails, and `reason` says so.
+        128 iterations if the residual stagnates, or if CG fails, and `reason` says so. If CG has failed, `detail` names
+        the `nullspace` to pass where connected components of A have rows that sum to zero.
 
     References
     ----------
@@ -188,6 +191,13 @@ def pcg(
     >>> result = pcg(L, b, M=MulticolorSGS(L), rtol=1e-10, nullspace="constant")
     >>> print(f"residual {abs(L @ result.x - (b - b.mean())).max():.6f}, mean {abs(result.x.mean()):.6f}")
     residual 0.000000, mean 0.000000
+
+    Two rings, and a row that is zero:
+
+    >>> both = scipy.sparse.block_diag([L, L, [[0.0]]], format="csr")
+    >>> result = pcg(both, np.arange(101.0), rtol=1e-10, nullspace="detect")
+    >>> print(result.reason.name, *[f"{abs(part.mean()):.6f}" for part in np.split(result.x, [50, 100])])
+    CONVERGED 0.000000 0.000000 0.000000
 
     Several right-hand sides:
 
@@ -251,7 +261,7 @@ class PCG(PreconditionedCG):
 
         A preconditioner of this package takes them, too: M, one that was given by name, or the one that the last solve
         with M="auto" has ended with, with which the next one begins. M keeps its colors, levels or coarse points. Any
-        other M stays as it is.
+        other M stays as it is. With ``nullspace="detect"`` the null space is found again.
 
         Parameters
         ----------

@@ -60,14 +60,14 @@ class PreconditionedCG(Solver):
         #: The solvers that take over where a narrow dtype fails, by the dtype of the system.
         self._wide_solvers: dict[np.dtype[Any], PreconditionedCG] = {}
         self._form = one_of(form, "form", FORMS)
-        self._is_projected, self._basis = nullspace is not None, basis
+        if nullspace is not None and basis is None:
+            if self.A_is_operator:
+                raise TypeError("nullspace needs a sparse or dense A, got an operator")
+            basis = null_space_basis(nullspace, self.matrix)
+        self._take_basis(basis)
         if incompatibility := self._incompatibility():
             self._refuse_eisenstat(incompatibility)
-            if nullspace is not None and basis is None:
-                if self.A_is_operator:
-                    raise TypeError("nullspace needs a sparse or dense A, got an operator")
-                self._basis = null_space_basis(nullspace, self.matrix)
-            elif not self.A_is_operator:
+            if not self.A_is_operator:
                 self.matrix  # noqa: B018 - checked now
         #: The arguments for another solver of the same system.
         self._options: dict[str, Any] = {**{"form": form, "nullspace": nullspace, "basis": self._basis, "norm": norm}}
@@ -77,9 +77,15 @@ class PreconditionedCG(Solver):
         return PreconditionedCG(self.matrix, M, **self._options)
 
     def replace_matrix(self, matrix: AdmittedMatrix) -> None:
-        if self._is_projected:
-            self._basis = self._options["basis"] = null_space_basis(self._options["nullspace"], matrix)
+        if (nullspace := self._options["nullspace"]) is not None:
+            self._options["basis"] = null_space_basis(nullspace, matrix)
+            self._take_basis(self._options["basis"])
         super().replace_matrix(matrix)
+
+    def _take_basis(self, basis: Any) -> None:
+        """Project onto the complement of a null space from now on, if there is one."""
+        self._basis, self.null_space_dimension = basis, 0 if basis is None else int(basis.shape[0])
+        self._is_projected = self.null_space_dimension > 0
 
     def run(self, b: Any, x0: Any, *limits: Any, **hooks: Any) -> SolveResult[Any]:
         """See `Solver`. Systems with several right-hand sides are solved one after the other in Eisenstat's form where

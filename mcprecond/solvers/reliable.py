@@ -125,6 +125,7 @@ class ReliableUpdates(Iteration):
                 inner.maxiter = self.maxiter
                 of_guess = math.ldexp(self.energy.of_guess, squared)
                 inner.end_by(self.norm, share, power_times(least, squared), of_guess)
+                inner._least_share = self._least_share
         scale = power_times(1.0, self._shift_of_inner - self.shift)
         numbers = self.limit**2, norm * norm, scale, self.maxiter
         self._steps.begin_updates(1, *numbers, self.scalars, self._settings, inner.control)

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mcprecond.solvers.backward import energy_of, find_backward_error, find_componentwise_error
+from mcprecond.solvers.backward import (
+    energy_of,
+    find_backward_error,
+    find_componentwise_error,
+    rounding_of,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -110,7 +115,8 @@ class SolveResult(Generic[ArrayT]):
     M : preconditioner or diagonal operator, optional
         With ``M="auto"``, the preconditioner that was used last, for further solves; None if there was none.
     detail : str
-        What is known of this system beside the reason, such as the row of A that is zero; often empty.
+        What is known of this system beside the reason, such as the row of A that is zero, or the `nullspace` to pass
+        to `pcg`; often empty.
     method : str
         The name of the solver, such as "pcg". It is "direct" if `solve` has used a direct solver.
     norm_of_b : float
@@ -143,11 +149,11 @@ class SolveResult(Generic[ArrayT]):
             return np.nan
         # Where there was a guess, ||x*||_A^2 is what x has, but for its error.
         if self._system is None:
-            whole = found.whole
+            whole, unseen = found.whole, 0.0
         else:
             matrix, b = self._system
-            whole = energy_of(matrix, b, self.x) + found.last
-        square = max(found.last, self._coefficients.hidden)
+            whole, unseen = energy_of(matrix, b, self.x) + found.last, rounding_of(matrix, self.x)
+        square = max(found.last, self._coefficients.hidden, unseen)
         return float(np.sqrt(square / whole)) if whole > 0 else np.nan
 
     @property

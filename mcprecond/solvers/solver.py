@@ -22,11 +22,12 @@ from mcprecond.backends.inputs import promote, refuse_not_finite, shape_columns,
 from mcprecond.linalg.hermitian import is_hermitian
 from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import exponent_of, power_times, times_power
-from mcprecond.matrix import AdmittedMatrix, admit_matrix
+from mcprecond.matrix import REMEDY_FOR_ZERO_ROW, AdmittedMatrix, admit_matrix
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.backward import residual
 from mcprecond.solvers.columns import join_columns
-from mcprecond.solvers.diagnosis import does_not_fit, is_near_null_space, is_unsymmetric, unsolvable_row
+from mcprecond.solvers.components import part_in_components, singular_components
+from mcprecond.solvers.diagnosis import ROUNDING, does_not_fit, is_near_null_space, is_unsymmetric, unsolvable_row
 from mcprecond.solvers.driver import Leaving, choose_units, iterate, solution_of
 from mcprecond.solvers.iteration import Iteration
 from mcprecond.solvers.named import build, nodes_of
@@ -41,6 +42,10 @@ LARGE = 1e-2
 ENDLESS = 2**62
 #: 2^ROOM is larger than the number of rows of any matrix.
 ROOM = 40
+LARGER_NULL_SPACE = (
+    "the null space of A is larger than the one that was given; pass nullspace= all of its vectors, such as all rigid "
+    "body modes"
+)
 
 
 class Solver:
@@ -61,6 +66,8 @@ class Solver:
     symmetric_method: str | None = None
     #: The norm that solves end by.
     norm: Norm = "residual"
+    #: The dimension of the null space that was given.
+    null_space_dimension = 0
 
     def __init__(self, A: Any, M: Any = None, *, B: Any = None, block_size: Any = 1) -> None:
         #: When the setup began; 0 once a solve has told how long it took.
@@ -129,7 +136,18 @@ class Solver:
         callback = function(callback, "callback", " of one array")
         with_x = None if callback is None else lambda iteration: callback(iteration.solution())
         progress = function(progress, "progress", " of an int and a float")
-        return self.run_all(b, x0, rtol, atol, maxiter, callback=with_x, progress=progress)
+        return self.explain(self.run_all(b, x0, rtol, atol, maxiter, callback=with_x, progress=progress))
+
+    def explain(self, result: SolveResult[Any]) -> SolveResult[Any]:
+        """The same result; if it has not converged, its detail tells of a null space that `pcg` can be given."""
+        if result.converged or self.A_is_operator or result.reason is Reason.UNSYMMETRIC_A:
+            return result
+        components, advice = singular_components(self.matrix), ""
+        if components.n_singular > self.null_space_dimension:
+            advice = components.advice() if is_hermitian(self.matrix) else ""
+        elif self.null_space_dimension and result.reason is Reason.INCONSISTENT:
+            advice = LARGER_NULL_SPACE
+        return replace(result, detail="; ".join(filter(None, (result.detail, advice))))
 
     def run_all(self, b: Any, x0: Any, *limits: Any, **hooks: Any) -> SolveResult[Any]:
         """Solve A x = b, as `run` does. Subclasses add several columns and M="auto"."""
@@ -275,7 +293,9 @@ class Solver:
         """Whether a solution may be far from the right one although its residual is small: by the energy norm of the
         error, as far as CG knows, or since constants on weakly coupled parts would change it much.
         """
-        found = system.energy.estimate()
+        known = system.energy
+        may_be_large = len(known.alphas) and known.alphas[-1] * known.products[-1] > LARGE**4 * known.whole
+        found = known.estimate() if may_be_large else None
         if found is not None and found.last > LARGE**2 * found.whole:
             return system.limit <= LARGE * system.residuals[0]
         if self.A_is_operator or self.matrix.canonical().least_beside * DECADES > (self.matrix.largest or 0.0):
@@ -398,6 +418,9 @@ class Solver:
         singular = does_not_fit(matrix, b, limit) or any(
             is_near_null_space(matrix, v, b, limit, residual, tolerance) for v in self._suspects(iteration)
         )
+        if not singular and reason is not None:  # after the solve, since it takes longer
+            singular = part_in_components(matrix, b, ROUNDING * eps) > limit
+            singular = singular and (self.symmetric_method is not None or is_hermitian(matrix))
         return Reason.INCONSISTENT if singular else None
 
     def _suspects(self, iteration: Iteration) -> list[Any]:
@@ -407,7 +430,7 @@ class Solver:
     def _detail(self, reason: Reason, b: Any, limit: float) -> str:
         """What is known of this system beside the reason: the row of A that is zero, if that is why."""
         row = unsolvable_row(self.matrix, b, limit) if reason is Reason.INCONSISTENT else None
-        return "" if row is None else f"row {row} of A is zero, and b is {b[row].item()} there"
+        return "" if row is None else f"row {row} of A is zero, and b is {b[row].item()} there; {REMEDY_FOR_ZERO_ROW}"
 
 
 def real_product(a: Any, b: Any) -> float:
