@@ -37,14 +37,18 @@ struct Check {
     VALUE* diagonal;
     int flaws = 0;
     uint64 surplus = 0, surplus_of_values = 0, not_finite = 0;
-    long long largest = 0;
+    long long least = 0, largest = 0;
     Pivots pivots = {};
 
     __device__ __forceinline__ void take_value(VALUE value) {
-        if (isfinite(value))
-            each_part(value, [&](REAL part) { largest = max(largest, __double_as_longlong(fabs(widened(part)))); });
-        else
+        if (!isfinite(value)) {
             ++not_finite;
+            return;
+        }
+        long long bits = 0;
+        each_part(value, [&](REAL part) { bits = max(bits, __double_as_longlong(fabs(widened(part)))); });
+        largest = max(largest, bits);
+        if (bits) least = max(least, INFINITY_BITS - bits);
     }
     __device__ __forceinline__ void take_pivot(int v, VALUE pivot) { diagonal[v] = pivot, pivots.take(pivot); }
 
@@ -158,7 +162,7 @@ __device__ void check_all(long long n, long long entries, const OFFSET* indptr, 
     }
     add_block_sums<3>((uint64*)&report[SURPLUS], {check.surplus, check.surplus_of_values, check.not_finite});
     if (!HAS_VALUES) return;
-    raise(check.largest, &report[LARGEST]);
+    raise(check.least, &report[LEAST]), raise(check.largest, &report[LARGEST]);
     check.pivots.report_to(report);
 }
 

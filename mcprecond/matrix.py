@@ -37,10 +37,10 @@ KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 # Flaws of a pattern, as bits: NOT_SYMMETRIC is found by hashes, the others by the kernel.
 NOT_SORTED, NOT_SYMMETRIC, OUT_OF_RANGE, BROKEN_OFFSETS = 1, 2, 4, 8
 # What the kernels report. Of a diagonal it is INFINITY_BITS minus the bits of its least entry, and the bits of its
-# largest one, as doubles. Entries that are not positive count as zero. So reports begin with zeros, and atomic maxima
-# update them.
+# largest one, as doubles. Entries that are not positive count as zero. Of all values it is the same, but those that are
+# zero do not count. So reports begin with zeros, and atomic maxima update them.
 LEAST_PIVOT, LARGEST_PIVOT = range(PIVOTS := 2)
-FLAWS, MAX_DEGREE, SURPLUS, SURPLUS_OF_VALUES, NOT_FINITE, LARGEST = range(PIVOTS, REPORTED := PIVOTS + 6)
+FLAWS, MAX_DEGREE, SURPLUS, SURPLUS_OF_VALUES, NOT_FINITE, LEAST, LARGEST = range(PIVOTS, REPORTED := PIVOTS + 7)
 INFINITY_BITS = 0x7FF << 52
 CUDA_CONSTANTS = {
     "NOT_SORTED": NOT_SORTED,
@@ -51,6 +51,7 @@ CUDA_CONSTANTS = {
     "SURPLUS": SURPLUS,
     "SURPLUS_OF_VALUES": SURPLUS_OF_VALUES,
     "NOT_FINITE": NOT_FINITE,
+    "LEAST": LEAST,
     "LARGEST": LARGEST,
     "LEAST_PIVOT": LEAST_PIVOT,
     "LARGEST_PIVOT": LARGEST_PIVOT,
@@ -87,8 +88,9 @@ class AdmittedMatrix:
         Whether the pattern is symmetric; known only if `is_canonical`, and False otherwise.
     is_hermitian : bool
         Whether A is exactly Hermitian; known only if `is_canonical` and values were checked, and False otherwise.
-    largest : float or None
-        The largest magnitude of a value, or of a part of a complex one; None if values were not checked.
+    least, largest : float or None
+        The least magnitude of a value that is not zero, infinite if there is none, and the largest one; of a complex
+        value that of its larger part. None if values were not checked.
     is_ours : bool
         Whether this package has computed the matrix, so that nobody else changes its values.
     is_nearly_hermitian : bool, optional
@@ -110,6 +112,7 @@ class AdmittedMatrix:
     is_canonical: bool
     is_symmetric: bool
     is_hermitian: bool = False
+    least: float | None = None
     largest: float | None = None
     is_ours: bool = False
     is_nearly_hermitian: bool | None = None
@@ -197,15 +200,6 @@ class AdmittedMatrix:
     @cached_property
     def _pivots(self) -> tuple[Any, Any]:
         return read_diagonal(self.indptr, self.indices, self.data, self.backend)
-
-    @cached_property
-    def least_beside(self) -> float:
-        """The least magnitude of an entry beside the diagonal that is not zero; infinite if there is none."""
-        xp, csr = self.backend.xp, self.csr
-        rows = rows_of(csr.indptr, csr.indices, xp)
-        sizes = abs(csr.data)
-        beside = (sizes > 0) & (rows != csr.indices)
-        return float(xp.where(beside, sizes, xp.inf).min()) if sizes.size else math.inf
 
     def renewed(self) -> AdmittedMatrix:
         """The same matrix after its values have been computed anew: what depends on them is found again."""
@@ -331,12 +325,12 @@ def admit_matrix(A: Any, name: str = "A", *, floats: bool = False, finite: bool 
         _refuse_index(csr, backend, name)
     if report[NOT_FINITE]:
         refuse_not_finite_entry(csr, backend, name)
-    largest = float(report[LARGEST : LARGEST + 1].view(np.float64)[0]) if finite else None
+    extremes = np.array([INFINITY_BITS - report[LEAST], report[LARGEST]]).view(np.float64).tolist() if finite else ()
     is_sorted = not flaws & NOT_SORTED
     is_symmetric = bool(is_sorted and not report[SURPLUS])
     is_hermitian = bool(finite and is_symmetric and not report[SURPLUS_OF_VALUES])
     of_pattern = int(report[MAX_DEGREE]), is_sorted, is_symmetric
-    matrix = AdmittedMatrix(csr, backend, degrees, *of_pattern, is_hermitian, largest)
+    matrix = AdmittedMatrix(csr, backend, degrees, *of_pattern, is_hermitian, *extremes)
     if finite and is_sorted:
         matrix.__dict__["_pivots"] = diagonal, report[:PIVOTS]
     return matrix
@@ -611,8 +605,8 @@ def check_rows(first, last, n, entries, indptr, indices, values, degrees, report
 
 @KERNELS.strided
 def check_matrix(n, entries, indptr, indices, values, degrees, diagonal, report):
-    """Check the pattern and the values: count those that are not finite, and report the largest magnitude among the
-    others, as the bits of a double. If rows are sorted, copy the diagonal, and report its extremes.
+    """Check the pattern and the values: count those that are not finite, and report the least and the largest magnitude
+    among the others. If rows are sorted, copy the diagonal, and report its extremes.
     """
     if indptr[0] != 0 or indptr[n] != entries:
         report[FLAWS] = BROKEN_OFFSETS
@@ -625,12 +619,16 @@ def check_matrix(n, entries, indptr, indices, values, degrees, diagonal, report)
 @compile_loop(grain=NUMBERS)
 def check_numbers(first, end, values, report):
     """The values of `check_matrix`; returns how many are not finite."""
-    not_finite, largest = 0, 0.0
+    not_finite, least, largest = 0, np.inf, 0.0
     for k in range(first, end):
         if np.isfinite(values[k]):
-            largest = max(largest, np.float64(max(abs(values[k].real), abs(values[k].imag))))
+            size = np.float64(max(abs(values[k].real), abs(values[k].imag)))
+            largest = max(largest, size)
+            if size > 0:
+                least = min(least, size)
         else:
             not_finite += 1
+    atomic_max(report, LEAST, INFINITY_BITS - np.float64(least).view(np.int64))
     atomic_max(report, LARGEST, np.float64(largest).view(np.int64))
     return not_finite
 

@@ -56,3 +56,18 @@ def test_matrices_by_columns(A, spare, backend, to_device):
     by_columns.data, by_columns.indices, by_columns.indptr = map(to_device, (data, indices, csc.indptr))
     found = admit_matrix(by_columns).canonical().csr
     np.testing.assert_array_equal(to_scipy(found, backend).toarray(), A.toarray())
+
+
+@SMALL
+@given(A=patterns(), seed=st.integers(0, 9), kind=st.sampled_from(["f", "d", "F", "D"]))
+def test_the_extremes_of_values(A, seed, kind, backend, to_device):
+    """The least and the largest magnitude of the values that are not zero, of complex ones that of the larger part."""
+    random = np.random.default_rng(seed)
+    values = 10.0 ** random.uniform(-30, 30, A.nnz) * random.choice([-1, 0, 1], A.nnz)
+    if kind in "FD":
+        values = values + 1j * values[::-1]
+    A = sp.csr_matrix((values.astype(kind), A.indices, A.indptr), shape=A.shape)
+    matrix = admit_matrix(to_device(A), finite=True)
+    sizes = np.maximum(abs(A.data.real), abs(A.data.imag)).astype(float)
+    assert matrix.largest == sizes.max(initial=0)
+    assert matrix.least == sizes[sizes > 0].min(initial=np.inf)

@@ -234,9 +234,15 @@ class Solver:
 
     def _find_hidden(self, b: Any, x: Any) -> Hidden:
         """Find what neither the residual nor CG sees of the error of x."""
-        if self.A_is_operator or not self._weak_parts.levels:
+        if self.A_is_operator or not (self._spans_decades and self._weak_parts.levels):
             return Hidden(0.0, 0.0)
         return self._weak_parts.find_hidden(self._backend.to_host(residual(self.matrix, b, x)))
+
+    @property
+    def _spans_decades(self) -> bool:
+        """Whether entries of A differ so much that its graph may have weakly coupled parts."""
+        matrix = self.matrix
+        return matrix.least is None or matrix.largest is None or matrix.least * DECADES <= matrix.largest
 
     @cached_property
     def _weak_parts(self) -> WeakParts:
@@ -298,7 +304,7 @@ class Solver:
         found = known.estimate() if may_be_large else None
         if found is not None and found.last > LARGE**2 * found.whole:
             return system.limit <= LARGE * system.residuals[0]
-        if self.A_is_operator or self.matrix.canonical().least_beside * DECADES > (self.matrix.largest or 0.0):
+        if self.A_is_operator or not self._spans_decades:
             return False
         return self._find_hidden(b, x).largest > LARGE * float(abs(x).max())
 
