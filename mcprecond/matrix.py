@@ -58,6 +58,8 @@ CUDA_CONSTANTS = {
 }
 
 
+#: What to do about a row of A that is zero.
+REMEDY_FOR_ZERO_ROW = "drop the row, or put 1 there"
 #: See `AdmittedMatrix.has_hubs`.
 HUB = 50
 
@@ -97,6 +99,8 @@ class AdmittedMatrix:
         What tells which preconditioner is the fastest; see tuning/features.py.
     spectral_radius : float or None
         A bound of the eigenvalues of D^-1 A, where multigrid has estimated it; D is the diagonal.
+    components : Components, optional
+        The connected components whose rows sum to zero, where they have been found; see solvers/components.py.
     """
 
     csr: Any
@@ -112,6 +116,7 @@ class AdmittedMatrix:
     findings: Any = None
     features: Any = None
     spectral_radius: float | None = None
+    components: Any = None
 
     @classmethod
     def computed(
@@ -192,6 +197,15 @@ class AdmittedMatrix:
     @cached_property
     def _pivots(self) -> tuple[Any, Any]:
         return read_diagonal(self.indptr, self.indices, self.data, self.backend)
+
+    @cached_property
+    def least_beside(self) -> float:
+        """The least magnitude of an entry beside the diagonal that is not zero; infinite if there is none."""
+        xp, csr = self.backend.xp, self.csr
+        rows = rows_of(csr.indptr, csr.indices, xp)
+        sizes = abs(csr.data)
+        beside = (sizes > 0) & (rows != csr.indices)
+        return float(xp.where(beside, sizes, xp.inf).min()) if sizes.size else math.inf
 
     def renewed(self) -> AdmittedMatrix:
         """The same matrix after its values have been computed anew: what depends on them is found again."""

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse.linalg import splu
 
 from mcprecond.backends import Backend
-from mcprecond.backends.arguments import function
+from mcprecond.backends.arguments import function, one_of
 from mcprecond.backends.inputs import promote, refuse_not_finite
 from mcprecond.linalg.hermitian import is_hermitian, with_symmetry
 from mcprecond.linalg.powers import exponent_of, power_times, times_power
@@ -26,9 +26,12 @@ from mcprecond.preconditioners.setup import admit
 from mcprecond.solvers import PCG
 from mcprecond.solvers.automatic import times_for, weakest_for
 from mcprecond.solvers.bicgstab import BiCGStabSolver
+from mcprecond.solvers.components import with_components
 from mcprecond.solvers.gmres import GMRESSolver
 from mcprecond.solvers.minres import MINRESSolver
 from mcprecond.solvers.named import nodes_of
+from mcprecond.solvers.nullspace import is_detected
+from mcprecond.solvers.preconditioned import NORMS
 from mcprecond.solvers.result import Reason, SolveResult, Stage, merge
 from mcprecond.solvers.setup import admit_system
 from mcprecond.solvers.solver import Solver
@@ -37,7 +40,7 @@ from mcprecond.tuning.features import with_features
 from mcprecond.tuning.forecast import digits_of
 from mcprecond.tuning.general import forecast_general
 from mcprecond.tuning.symmetric import forecast_cg
-from mcprecond.typing import Device, DeviceArray, HostArray, NullSpace, SystemMatrix
+from mcprecond.typing import Device, DeviceArray, HostArray, Norm, NullSpace, SystemMatrix
 
 #: After BiCGSTAB has ended for one of these reasons, GMRES goes on.
 FAILURES = Reason.STAGNATED, Reason.BREAKDOWN, Reason.DIVERGED, Reason.NOT_FINITE
@@ -56,6 +59,7 @@ def solve(
     B: HostArray | DeviceArray | None = None,
     block_size: int = 1,
     nullspace: NullSpace = None,
+    norm: Norm = "residual",
     device: Device | None = None,
     callback: Callable[[Any], object] | None = None,
 ) -> SolveResult[Any]:
@@ -75,7 +79,8 @@ def solve(
     x0 : array of the shape of b, optional
         Initial guess, zero by default. Not changed; a direct solver does not need it.
     rtol, atol : float
-        Converged when ``||b - A x|| <= max(rtol ||b||, atol)``, tested on the true residual.
+        Converged when ``||b - A x|| <= max(rtol ||b||, atol)``, tested on the true residual, unless `norm` says
+        otherwise.
     maxiter : int, optional
         Iterations of all methods together; 10 n of each by default.
     M : preconditioner, sparse matrix, dense array, LinearOperator, str or None
@@ -84,8 +89,10 @@ def solve(
         Near-null-space candidates, as for `pcg`. A has to be Hermitian.
     block_size : int
         Unknowns of a node, as for `pcg`. A has to be Hermitian if it is not 1.
-    nullspace : "constant" or array, shape (n,) or (n, k), optional
-        The null space of a singular Hermitian A, as for `pcg`.
+    nullspace : "constant", "detect" or array, shape (n,) or (n, k), optional
+        The null space of a singular Hermitian A, as for `pcg`. If a solve fails for want of it, `detail` names it.
+    norm : {"residual", "energy", "preconditioned"}
+        What `rtol` and `atol` are for, as for `pcg`. If it is not "residual", A has to be Hermitian positive definite.
     device : {"cpu", "gpu"}, optional
         The device that solves, by default that of A. With "gpu" a SciPy matrix is copied to the GPU, and x is copied
         back.
@@ -129,6 +136,8 @@ def solve(
     given = nodes_of(near_null, block_size, system.shape[0], M)
     if nullspace is not None:
         given["nullspace"] = nullspace
+    if one_of(norm, "norm", NORMS) != "residual":
+        given["norm"] = norm
     limits = {"rtol": rtol, "atol": atol, "maxiter": maxiter}
     attempt = solve_matrix if is_matrix else solve_operator
     result = attempt(system, b, x0, M, given, limits, told)
@@ -164,6 +173,10 @@ def solve_matrix(
     suits_cg = symmetric and not (isinstance(M, Preconditioner) and not M.symmetric)
     if not suits_cg:
         refuse_given(given, "a symmetric or Hermitian A and M")
+    if suits_cg and is_detected(given.get("nullspace")):
+        A = with_components(A)
+        if not A.components.n_singular:
+            del given["nullspace"]
     has_nullspace, has_columns = "nullspace" in given, np.ndim(b) == 2 and np.shape(b)[1] > 1
     is_small = A.indices.size <= MOST_ENTRIES and not has_columns
     if is_small and is_automatic(M) and not has_nullspace and callback is None:
@@ -171,7 +184,7 @@ def solve_matrix(
         found = solve_directly(A, b, x0, symmetric, may_be_definite, limits)
         if found is not None:
             return found
-    needs_minres = not may_be_definite and not has_nullspace and is_automatic(M)
+    needs_minres = not may_be_definite and not has_nullspace and is_automatic(M) and "norm" not in given
     if not suits_cg or (needs_minres and has_columns):  # MINRES solves for one column
         result = run(BiCGStabSolver(A, M), b, x0, limits, callback)
         if result.reason not in FAILURES or has_columns:
@@ -181,7 +194,12 @@ def solve_matrix(
         result = run(MINRESSolver(A), b, x0, limits, callback)
         return replace(result, detail=result.detail or INDEFINITE)
     result = run(PCG(cast(Any, A), M, **given), b, x0, limits, callback)
-    if result.reason is not Reason.INDEFINITE_A or has_nullspace or has_columns:
+    if result.reason is Reason.CONVERGED_IN_RESIDUAL and not has_columns:
+        of_M = (M, given) if result.M is None else (result.M, {k: v for k, v in given.items() if k == "nullspace"})
+        energy = PCG(cast(Any, A), of_M[0], norm="energy", **of_M[1])
+        surer = go_on(result, lambda x, left: run(energy, b, x, left, callback), limits)
+        return surer if surer.converged else result
+    if result.reason is not Reason.INDEFINITE_A or has_nullspace or has_columns or "norm" in given:
         return result
     result = go_on(result, lambda x, left: run(MINRESSolver(A), b, x, left, callback), limits)
     return replace(result, detail=result.detail or INDEFINITE)
@@ -193,7 +211,7 @@ def is_automatic(M: Any) -> bool:
 
 
 def refuse_given(given: dict[str, Any], needed: str) -> None:
-    """Raise ValueError if any of B, block_size and nullspace is given."""
+    """Raise ValueError if any of B, block_size, nullspace and norm is given."""
     if given:
         raise ValueError(f"{' and '.join(given)} needs {needed}; leave it out")
 
@@ -263,7 +281,7 @@ def solve_directly(
     seconds = ready - started, time.perf_counter() - ready
     history, stages = np.array([norm]), (Stage("splu", 0),)
     found = SolveResult(A.backend.xp.asarray(x), Reason.CONVERGED, 0, history, residual, *seconds, stages=stages)
-    return replace(found, method="direct", norm_of_b=norm)
+    return replace(found, method="direct", norm_of_b=norm, _system=(A, b))
 
 
 def direct_is_faster(A: AdmittedMatrix, symmetric: bool, digits: float) -> bool:

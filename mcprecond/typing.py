@@ -170,6 +170,8 @@ SmootherName: TypeAlias = Literal["auto", "dilu", "gauss_seidel", "sgs", "jacobi
 #: Cycles of multigrid.
 Cycle: TypeAlias = Literal["V", "W", "K"]
 #: Null spaces of `pcg`.
-NullSpace: TypeAlias = Literal["constant"] | HostArray | DeviceArray | None
+NullSpace: TypeAlias = Literal["constant", "detect"] | HostArray | DeviceArray | None
 #: Forms of `pcg`.
 Form: TypeAlias = Literal["auto", "plain", "eisenstat"]
+#: The norms that `pcg` may end by.
+Norm: TypeAlias = Literal["residual", "energy", "preconditioned"]

@@ -64,8 +64,8 @@ def symmetric(A: Any, file: Path) -> Any:
 
 
 def null_space(given: str | None) -> Any:
-    """What --nullspace names: "constant", or the columns in a file."""
-    return given if given in (None, "constant") else columns(Path(given))
+    """What --nullspace names: "constant", "detect", or the columns in a file."""
+    return given if given in (None, "constant", "detect") else columns(Path(given))
 
 
 def check_output(file: Path | None, *suffixes: str) -> None:

@@ -38,7 +38,7 @@ class Option:
 File = Annotated[Path, Option("A sparse matrix: .mtx or .mtx.gz (Matrix Market), or .npz (SciPy).", named=False)]
 AsJson = Annotated[bool, Option("Print as JSON.")]
 NearNullSpace = Annotated[Path | None, Option("For multigrid, a column each: .npy or .mtx[.gz].")]
-NullSpaceFile = Annotated[str | None, Option("Of a singular matrix: constant, or a file, a column each.")]
+NullSpaceFile = Annotated[str | None, Option("Of a singular matrix: constant, detect, or a file, a column each.")]
 
 
 class Paragraphs(argparse.HelpFormatter):

@@ -11,7 +11,7 @@ from mcprecond.backends.arguments import integer, one_of, single, stored_dtype
 from mcprecond.backends.inputs import first_place
 from mcprecond.backends.updates import one_at_a_time
 from mcprecond.linalg.hermitian import first_unsymmetric
-from mcprecond.matrix import AdmittedMatrix, refuse_other_pattern
+from mcprecond.matrix import REMEDY_FOR_ZERO_ROW, AdmittedMatrix, refuse_other_pattern
 from mcprecond.multigrid.examination import examine
 from mcprecond.multigrid.hierarchy import CYCLES, MOST_DENSE, Multigrid
 from mcprecond.multigrid.named_smoothers import check_smoother
@@ -153,7 +153,10 @@ def refuse_unfit(matrix: AdmittedMatrix, has_to_be_symmetric: bool = True) -> No
         row = first_place(~(matrix.diagonal().real > 0), matrix.backend.xp)
         value = matrix.diagonal()[row].item()
         what = "a zero or missing diagonal entry" if value == 0 else f"{value} on the diagonal"
-        raise ValueError(f"A has {what} in row {row}; multigrid needs a positive diagonal, or a positive definite A")
+        remedy = f"; if all of the row is zero, {REMEDY_FOR_ZERO_ROW}" if value == 0 else ""
+        raise ValueError(
+            f"A has {what} in row {row}; multigrid needs a positive diagonal, or a positive definite A{remedy}"
+        )
     if not has_to_be_symmetric or matrix.is_nearly_hermitian:
         return
     if (place := first_unsymmetric(matrix)) is not None:

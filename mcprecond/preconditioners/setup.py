@@ -14,7 +14,7 @@ from mcprecond.backends.arguments import one_of, stored_dtype
 from mcprecond.coloring import Coloring, Graph
 from mcprecond.coloring.orders import permutation
 from mcprecond.linalg.hermitian import is_hermitian
-from mcprecond.matrix import AdmittedMatrix, admit_matrix, canonical_csr, csr_form, rows_of
+from mcprecond.matrix import REMEDY_FOR_ZERO_ROW, AdmittedMatrix, admit_matrix, canonical_csr, csr_form, rows_of
 from mcprecond.ordering.color_order import swept_coloring
 from mcprecond.ordering.levels import coloring_by_levels
 from mcprecond.storage import ColorBlocks, NodeBlocks
@@ -158,6 +158,6 @@ def store_factors(matrix: AdmittedMatrix, coloring: Coloring, pivot: str, dtype:
         row = int(blocks.perm[missing].min())
         raise ValueError(
             f"A stores no diagonal entry in row {row}, so there is no pivot; store one or pass pivot='shift' to change "
-            "such pivots"
+            f"such pivots; if all of the row is zero, {REMEDY_FOR_ZERO_ROW}"
         )
     return blocks

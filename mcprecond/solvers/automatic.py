@@ -157,7 +157,7 @@ def left_of(iteration: Iteration, rate: float) -> tuple[float, float]:
     """Return how many iterations are left, whatever `maxiter` is, and by how many decimal digits the residual still has
     to fall. `rate` is how many digits it falls in an iteration.
     """
-    residuals, limit = iteration.residuals, iteration.limit
+    residuals, limit = iteration.residuals, iteration.aim
     least = max(limit, float(np.finfo(iteration.dtype).eps) * residuals[0])
     digits = math.log10(residuals[-1] / least) if residuals[-1] > least > 0 else 0.0
     return digits / rate if rate else math.inf, digits

@@ -35,8 +35,8 @@ from mcprecond.solvers.iteration import (
     inner,
     is_finite,
     take_pAp,
-    take_rr,
     take_rz,
+    take_step,
     wide,
 )
 from mcprecond.solvers.result import ColumnsResult, SolveResult, worst
@@ -44,7 +44,7 @@ from mcprecond.solvers.result import ColumnsResult, SolveResult, worst
 KERNELS = KernelSet(__file__, "OFFSET VALUE LONG_ROWS=0")
 
 CONTROL = 4  # integers of a control block
-WORDS = CONTROL + SCALARS + HISTORY
+WORDS = CONTROL + SCALARS + 3 * HISTORY
 CUDA_CONSTANTS = {"CONTROL": CONTROL, "SCALARS": SCALARS, "WORDS": WORDS}
 #: On the CPU the rows are cut into at most so many parts of at least so many rows, whose sums are added up in order.
 MOST_PARTS, ROWS_OF_PART = 256, 256
@@ -71,6 +71,7 @@ class Column(ConjugateGradients):
         self.control[STATE] = EXHAUSTED  # so that its residual is found
         self.count = self.shift = self.home = self.breakdowns = 0
         self.residuals, self.true_residual_norm = [], math.inf
+        self._forget_target()
         self.best, self.best_norm, self.largest_norm, self.guess = None, math.inf, math.inf, None
 
     def part_of(self, v: Any) -> Any:
@@ -226,9 +227,14 @@ class ColumnsIteration(Iteration):
     def read_state(self) -> int:
         """See `Iteration`; the state is RUNNING as long as any column runs."""
         self.host[...] = self._fetch_blocks()
+        goes_on = False
         for column in self.columns:
             if column.state == RUNNING:
+                was_read = int(column.control[STATE])
                 column.state = column.read_state()
+                goes_on |= column.state == RUNNING != was_read
+        if goes_on:
+            self._write()
         return RUNNING if any(column.state == RUNNING for column in self.columns) else EXHAUSTED
 
     def begin(self) -> None:
@@ -257,6 +263,8 @@ def join_columns(
         detail=details[0] if details else "",
         method=results[0].method,
         norm_of_b=np.array([result.norm_of_b for result in results]),
+        _coefficients=[result._coefficients for result in results],
+        _system=None if results[0]._system is None else [result._system for result in results],
     )
 
 
@@ -365,7 +373,7 @@ def advance(size, k, p, q, x, r, is_preconditioned, blocks, partials, arrivals):
     for c in range(k):
         if blocks[c, STATE] == RUNNING:
             rr, scalars = total_of(sums, c), scalars_of(blocks, c)
-            take_rr(rr, blocks[c], scalars, history_of(blocks, c))
+            take_step(rr, blocks[c], scalars, history_of(blocks, c))
             if not is_preconditioned:
                 take_rz(rr * scalars[UNIT], blocks[c], scalars)
 

@@ -199,7 +199,7 @@ def end_for_causes(iteration: Iteration, causes: dict[Iteration, Reason | None])
     for system, reason in failed:
         system.measure_residual()
         system.state = EXHAUSTED
-        system.reason = Reason.CONVERGED if system.true_residual_norm <= system.limit else reason
+        system.reason = Reason.CONVERGED if system.is_converged else reason
 
 
 def settle(system: Iteration, state: int, before: float) -> None:
@@ -249,7 +249,7 @@ def verdict(iteration: Iteration, state: int, before: float) -> Reason | None:
         state = DIVERGED  # before it overflowed
     if not math.isfinite(iteration.true_residual_norm):
         return STOPPED_BY[state] if state == DIVERGED else Reason.NOT_FINITE
-    if iteration.true_residual_norm <= iteration.limit:
+    if iteration.is_converged or (state == REACHED and iteration.wins_nothing):
         return Reason.CONVERGED
     if state == EXHAUSTED or iteration.true_residual_norm >= MOST_LEFT.get(state, USUALLY_LEFT) * before:
         return STOPPED_BY[state]
@@ -271,7 +271,7 @@ def solution_of(iteration: Iteration, reason: Reason, b: Any) -> tuple[Any, floa
         iteration.measure_residual()
     if reason is Reason.CONVERGED and not has_room:
         reason = Reason.NOT_FINITE
-    elif reason is Reason.CONVERGED and iteration.true_residual_norm > iteration.limit:
+    elif reason is Reason.CONVERGED and iteration.norm == "residual" and iteration.true_residual_norm > iteration.limit:
         reason = Reason.STAGNATED
     norm = iteration.norm_in_units(iteration.true_residual_norm) if has_room else math.inf
     if reason is not Reason.CONVERGED and iteration.best_norm < math.inf and not norm <= iteration.best_norm:

@@ -49,8 +49,8 @@ from mcprecond.solvers.iteration import (
     inner,
     take_first_rz,
     take_pAp,
-    take_rr,
     take_rz,
+    take_step,
 )
 from mcprecond.storage.layouts import LAYOUT_CHOICES
 from mcprecond.sweeps.relaxation import store_sentinel
@@ -80,7 +80,7 @@ def eisenstat_incompatibility(csr: Any, M: Any) -> str | None:
 class EisenstatIteration(Iteration):
     """CG on the transformed system; all vectors in the order of the colors, and in the dtype that M is stored in."""
 
-    is_symmetric = True
+    is_symmetric = is_cg = True
 
     def __init__(self, csr: Any, M: Colored, backend: Backend) -> None:
         dtype = M.blocks.lower.values.dtype
@@ -400,7 +400,7 @@ def advance_all(n, first_rows, ts, At, T, x, r, rho, t, control, scalars, histor
     alpha = r.dtype.type(scalars[ALPHA])
     rr, rz = advance_rows(first_rows, first_rows + n, alpha, ts, At, T, x, r, rho)
     left = scalars[LEFT]
-    take_rr(rr + left**2 * scalars[FIRST_RR], control, scalars, history)
+    take_step(rr + left**2 * scalars[FIRST_RR], control, scalars, history)
     take_rz(rz + left**2 * scalars[FIRST_RZ], control, scalars)
     scalars[STEP] = left + scalars[BETA] * scalars[STEP]
 

@@ -162,7 +162,7 @@ def gmres(
     elif callback is not None:
         with_norm = lambda iteration: callback(iteration.relative_norm)  # noqa: E731
     solver.counts_cycles = callback_type != "legacy"
-    result = solver.run_all(b, x0, rtol, atol, maxiter, callback=with_norm, progress=progress)
+    result = solver.explain(solver.run_all(b, x0, rtol, atol, maxiter, callback=with_norm, progress=progress))
     solver.release()
     return result
 

@@ -36,6 +36,17 @@ struct Recurrence {
             control[STATE] = EXHAUSTED;
     }
 
+    // The end of an iteration of CG. Its step reduces the square of the error's energy norm by alpha r'z.
+    __device__ void take_step(double rr) {
+        double gain = scalars[ALPHA] * scalars[RZ];
+        long long place = (control[ITERATION] + 1) % HISTORY;
+        history[HISTORY + place] = scalars[ALPHA];
+        history[2 * HISTORY + place] = scalars[RZ];
+        scalars[ENERGY] += gain;
+        take_rr(rr);
+        if (is_running() && gain <= fmax(scalars[SHARE] * scalars[ENERGY], scalars[LEAST_GAIN])) control[STATE] = REACHED;
+    }
+
     // beta = r'z / r'z of the iteration before; the first iteration has 0 for that.
     __device__ void take_rz(double rz) {
         if (scalars[RZ] == 0) return take_first_rz(rz);
@@ -54,7 +65,7 @@ struct Recurrence {
         if (!is_finite(rz)) return;
         scalars[BETA] = 0;
         scalars[RZ] = rz;
-        scalars[LEAST_RZ] = rz * scalars[ROUNDING];
+        scalars[LEAST_RZ] = fmax(rz * scalars[ROUNDING], scalars[LIMIT_RZ] * scalars[UNIT]);
         if (!is_running()) return;
         if (rz <= 0)
             control[STATE] = BAD_M;

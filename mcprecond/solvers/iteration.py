@@ -26,6 +26,7 @@ from mcprecond.linalg.accurate import find_accurate_residual
 from mcprecond.linalg.csr import Csr
 from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import power_times, times_power
+from mcprecond.solvers.energy import UNITS, Coefficients
 from mcprecond.solvers.result import Reason
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
@@ -33,12 +34,18 @@ KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 # Slots of the control block, `control` (int64) and `scalars` (float64), and the values of STATE. At `LEAST_RZ`, the
 # first r'z times the square of the rounding unit, the recurrence has nothing more to say: the state becomes REACHED, so
 # that the host measures the residual. `UNIT` is the power of two that z is multiplied by.
+#
+# Each step of CG reduces the square of the error's energy norm by its gain, alpha r'z. `ENERGY` is the sum of the gains
+# and of what the initial guess has. For solves that do not end by the norm of the residual, the state becomes REACHED
+# where a gain is at most the share `SHARE` of it or at most `LEAST_GAIN`, or where r'z is at most `LIMIT_RZ`.
 STATE, ITERATION, MAXITER, ARRIVALS = range(4)
 RUNNING, REACHED, EXHAUSTED, BAD_A, BAD_M, NAN, BROKEN, CYCLE_ENDED = range(8)
-ALPHA, BETA, RZ, RR, TOLERANCE, ROUNDING, LEAST_RZ, UNIT = range(SHARED := 8)
+ALPHA, BETA, RZ, RR, TOLERANCE, ROUNDING, LEAST_RZ, UNIT, ENERGY, SHARE, LEAST_GAIN, LIMIT_RZ = range(SHARED := 12)
 SCALARS = SHARED + 4  # as many more as a method has of its own
 
-HISTORY = 1024  # residuals that the device keeps until the host reads them
+# Iterations of which the device keeps the norm of the residual, alpha and r'z until the host reads them; one after the
+# other in an array of three parts.
+HISTORY = 1024
 # How many iterations a pass of the captured loop has. Each pass takes some 4 us in addition to its iterations. If a
 # solve ends within a pass, the kernels of the iterations that are left return at once, but those of M do not.
 BUNDLE = 4
@@ -47,11 +54,16 @@ CUDA_CONSTANTS = {
     **{"RUNNING": RUNNING, "REACHED": REACHED, "EXHAUSTED": EXHAUSTED},
     **{"BAD_A": BAD_A, "BAD_M": BAD_M, "NOT_A_NUMBER": NAN, "BROKEN": BROKEN, "CYCLE_ENDED": CYCLE_ENDED},
     **{"ALPHA": ALPHA, "BETA": BETA, "RZ": RZ, "RR": RR, "TOLERANCE": TOLERANCE, "ROUNDING": ROUNDING},
-    **{"LEAST_RZ": LEAST_RZ, "UNIT": UNIT, "HISTORY": HISTORY},
+    **{"LEAST_RZ": LEAST_RZ, "UNIT": UNIT, "HISTORY": HISTORY, "ENERGY": ENERGY, "SHARE": SHARE},
+    **{"LEAST_GAIN": LEAST_GAIN, "LIMIT_RZ": LIMIT_RZ},
 }
 
 #: Exponents up to this share of the largest one of a dtype are near enough to 0 to be left as they are.
 NEAR = 1 / 8
+#: If the true residual is more than so many times that of the recurrence, this is not to be trusted.
+UNTRUE = 2
+#: After a gain that was small by chance, the next one that may end a solve is at least this share of it.
+FALL = 1e-3
 #: Sums of squares between these two have lost nothing to overflow or underflow.
 SAFE_SQUARES = 1e-270, 1e290
 
@@ -93,6 +105,8 @@ class Iteration:
     dtype_of_steps: np.dtype[Any] | None = None
     #: Whether A is symmetric or Hermitian, as far as the method knows.
     is_symmetric = False
+    #: Whether the method is CG, whose coefficients tell how large the error is.
+    is_cg = False
     #: How many times in a solve the method may go back to the best iterate after a breakdown, and start in another way.
     most_breakdowns = 0
 
@@ -106,9 +120,10 @@ class Iteration:
         self.near = self.near_of_r = near_exponent(A.dtype)
         self._run = backend.kernels(KERNELS, **self.macros)
         # Side by side, so that one copy brings the host everything that it reads.
-        block = np.zeros(4 + SCALARS + HISTORY, np.int64)
+        block = np.zeros(4 + SCALARS + 3 * HISTORY, np.int64)
         block[4:].view(np.float64)[ROUNDING] = (float(np.finfo(A.dtype).eps) / 2) ** 2
         block[4:].view(np.float64)[UNIT] = 1
+        block[4:].view(np.float64)[[SHARE, LEAST_GAIN]] = -1
         block[STATE] = RUNNING
         self._first_block, self._control_block = xp.asarray(block), xp.empty(len(block), np.int64)
         self._fetch_control_block = backend.fetcher(self._control_block)
@@ -144,6 +159,7 @@ class Iteration:
         #: The state as the driver knows it, and why the solve has ended, once it has.
         self.state, self.reason = RUNNING, None
         self.residuals: list[float] = []
+        self._forget_target()
         self.true_residual_norm = math.inf
         # b, x and r are the caller's times 2^shift; the residual is kept near 2^home.
         self.shift = self.home = 0
@@ -153,6 +169,83 @@ class Iteration:
         self.guess = None
         self.best_norm = self.largest_norm = math.inf
         self.breakdowns = 0
+
+    # A solve may end by another norm than that of the residual.
+
+    def _forget_target(self) -> None:
+        """End by the norm of the residual, which is `limit`."""
+        self.energy, self.norm, self._target = Coefficients(), "residual", (0.0, 0.0)
+        self._find_hidden: Callable[[], float] = float
+        #: Squares of errors below this share of that of the solution cannot be told from zero.
+        self._least_share = (UNITS * float(np.finfo(self.dtype).eps)) ** 2
+
+    def end_by(
+        self,
+        norm: str,
+        share: float,
+        least: float,
+        of_guess: float = 0.0,
+        find_hidden: Callable[[], float] = float,
+    ) -> None:
+        """End by another norm: "energy", where the square of the error's is at most a share of that of the solution, or
+        a number; or "preconditioned", where r'z is at most that number. ``(b + r_0)'x_0`` of the guess is given. All
+        are in the units of the iteration. ``find_hidden()`` finds what CG does not see of the square of the error, in
+        the caller's units. Called before `start`.
+        """
+        self._find_hidden = find_hidden
+        self.norm, self._target, self.energy.of_guess = norm, (share, least), of_guess
+        self._write_target()
+
+    def _write_target(self) -> None:
+        """Let the device know when to end."""
+        share, least = self._target
+        if self.norm == "energy":
+            self.scalars[ENERGY], self.scalars[SHARE] = self.energy.whole, share
+            self.scalars[LEAST_GAIN] = least
+        elif self.norm == "preconditioned":
+            self.scalars[LIMIT_RZ] = least
+
+    @property
+    def is_converged(self) -> bool:
+        """Whether the norm that the solve is to end by is small enough, the true residual measured. What the recurrence
+        knows of the residual has to be true for that.
+        """
+        if self.true_residual_norm <= self.limit:
+            return True
+        is_true = self.true_residual_norm <= UNTRUE * self.residuals[-1]
+        return self.norm != "residual" and is_true and self.meets_target
+
+    @property
+    def aim(self) -> float:
+        """The norm of the residual at about which the solve will end."""
+        return self.limit if self.norm == "residual" else math.sqrt(self._target[0]) * self.residuals[0]
+
+    @property
+    def meets_target(self) -> bool:
+        """Whether the recurrence says that the norm which the solve is to end by is small enough."""
+        if self.norm == "preconditioned":
+            return self._rz <= self._target[1] * self._unit
+        found = self.energy.estimate()
+        if found is None or found.bound > self._largest_square(found.whole):
+            return False
+        if self.energy.hidden_at != self.count:
+            self.energy.hidden, self.energy.hidden_at = power_times(self._find_hidden(), 2 * self.shift), self.count
+        return self.energy.hidden <= self._largest_square(found.whole)
+
+    @property
+    def wins_nothing(self) -> bool:
+        """Whether CG, which has begun again with the true residual, has found that the norm was small enough then."""
+        started = self.energy.starts[-1]
+        if self.norm == "residual" or not 0 < started < self.count:
+            return False
+        if self.norm == "preconditioned":
+            return bool(self.energy.products[started] <= self._target[1] * self._unit)
+        return self.energy.since_start() <= self._largest_square(self.energy.whole)
+
+    def _largest_square(self, whole: float) -> float:
+        """The square of the largest energy norm that the error may have, by that of the solution."""
+        share, least = self._target
+        return max(share * whole, least, self._least_share * whole)
 
     # What the driver sees: systems with one matrix, which advance together. Here it is a single one.
 
@@ -356,9 +449,13 @@ class Iteration:
             shift = 0
         if abs(shift) > self.near_of_r:
             self._rescale(shift, self.b, self.x, self.r)
+            self.energy.rescale(shift)
+            self._target = self._target[0], power_times(self._target[1], 2 * shift)
+            self._write_target()
             self.change_limit(power_times(self.limit, shift))
             self.residuals = [power_times(norm, shift) for norm in self.residuals]
             self.true_residual_norm = power_times(self.true_residual_norm, shift)
+        self._begin_run()
         self._go_to(
             NAN
             if not math.isfinite(self.true_residual_norm)
@@ -369,6 +466,11 @@ class Iteration:
             else RUNNING
         )
         self.begin()
+
+    def _begin_run(self) -> None:
+        """Note that CG begins with a residual that was computed as b - A x."""
+        if self.count > self.energy.starts[-1]:
+            self.energy.starts.append(self.count)
 
     def _go_to(self, state: int) -> None:
         """Set the state, unless the host has read that it is so already; iterations change it on the device."""
@@ -397,11 +499,31 @@ class Iteration:
     def read_state(self) -> int:
         """Wait, take note of the new residuals, and return the state."""
         block = self._fetch_control_block()
-        control, history = block[:4], block[4 + SCALARS :].view(np.float64)
+        control, (scalars, history) = block[:4], (part.view(np.float64) for part in np.split(block[4:], [SCALARS]))
         count = int(control[ITERATION])
-        self.residuals += [float(history[k % HISTORY]) for k in range(self.count + 1, count + 1)]
+        places = np.arange(self.count + 1, count + 1) % HISTORY
+        self.residuals += history[places].tolist()
+        if self.is_cg:
+            self.energy.take(history[HISTORY + places], history[2 * HISTORY + places])
         self.count, self._state = count, int(control[STATE])
+        self._rz, self._unit = float(scalars[RZ]), float(scalars[UNIT])
+        ended_by_gain = scalars[RR] > scalars[TOLERANCE] and scalars[RZ] > scalars[LEAST_RZ]
+        if self.norm == "energy" and self._state == REACHED and ended_by_gain and not self.meets_target:
+            self._go_on()
         return self._state
+
+    def _go_on(self) -> None:
+        """Go on after a gain that was small by chance, until one is as small as the error asks for."""
+        found, gain = self.energy.estimate(), float(self.energy.gains[-1])
+        if self.count >= self.maxiter:
+            self._state = EXHAUSTED
+            return
+        if found is not None and found.whole > 0:
+            hidden = self.energy.hidden if self.energy.hidden_at == self.count else 0.0
+            fall = self._largest_square(found.whole) / max(found.bound, hidden)
+            self.scalars[SHARE] = gain / found.whole * min(max(fall, FALL), 1 / 2)
+            self.scalars[LEAST_GAIN] = -1
+        self._go_to(RUNNING)
 
 
 # On the CPU: the coefficients that follow from an inner product. In CUDA `Recurrence` of iteration.cuh has it.
@@ -441,13 +563,25 @@ def take_rr(rr, control, scalars, history):
 
 
 @compile_part
+def take_step(rr, control, scalars, history):
+    """End an iteration of CG."""
+    gain = scalars[ALPHA] * scalars[RZ]
+    place = (control[ITERATION] + 1) % HISTORY
+    history[HISTORY + place], history[2 * HISTORY + place] = scalars[ALPHA], scalars[RZ]
+    scalars[ENERGY] += gain
+    take_rr(rr, control, scalars, history)
+    if control[STATE] == RUNNING and gain <= max(scalars[SHARE] * scalars[ENERGY], scalars[LEAST_GAIN]):
+        control[STATE] = REACHED
+
+
+@compile_part
 def take_first_rz(rz, control, scalars):
     """Begin with the direction z."""
     if not is_finite(rz, control):
         return
     scalars[BETA] = 0
     scalars[RZ] = rz
-    scalars[LEAST_RZ] = rz * scalars[ROUNDING]
+    scalars[LEAST_RZ] = max(rz * scalars[ROUNDING], scalars[LIMIT_RZ] * scalars[UNIT])
     if control[STATE] == RUNNING:
         if rz <= 0:
             control[STATE] = BAD_M

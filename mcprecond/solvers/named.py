@@ -10,7 +10,7 @@ import numpy as np
 from mcprecond.backends.arguments import integer
 from mcprecond.backends.inputs import first_place
 from mcprecond.linalg.diagonal import Diagonal
-from mcprecond.matrix import AdmittedMatrix
+from mcprecond.matrix import REMEDY_FOR_ZERO_ROW, AdmittedMatrix
 from mcprecond.preconditioners import ILU0, MulticolorDILU, MulticolorSGS
 
 
@@ -28,7 +28,8 @@ def invert_diagonal(matrix: AdmittedMatrix) -> Diagonal:
     row = first_place(~backend.xp.isfinite(inverse), backend.xp)
     if row is not None:
         found = f"A has {diagonal[row].item()} on the diagonal in row {row}"
-        raise ValueError(f"{found}, which Jacobi's preconditioner divides by; take another one or none")
+        remedy = f"take another one or none; if all of the row is zero, {REMEDY_FOR_ZERO_ROW}"
+        raise ValueError(f"{found}, which Jacobi's preconditioner divides by; {remedy}")
     return Diagonal(inverse.astype(matrix.dtype), backend)
 
 

@@ -17,37 +17,52 @@ from mcprecond.backends import NUMBERS, Backend, KernelSet, backend_of, compile_
 from mcprecond.backends.arguments import describe
 from mcprecond.backends.cuda_source import BLOCK
 from mcprecond.backends.inputs import first_place
-from mcprecond.linalg.csr import columns_of, product_with
+from mcprecond.linalg.csr import Csr, columns_of, product_with
 from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.sums import norm, total
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.solvers.cg import ConjugateGradients
 from mcprecond.solvers.columns import MOST_PARTS, ColumnsIteration, parts_of, total_of
+from mcprecond.solvers.components import singular_components
 from mcprecond.solvers.iteration import inner
 
 KERNELS = KernelSet(__file__, "VALUE")
 
 MOST = 32  # vectors, each of which is one more kernel in an iteration
+PIECE = 512  # numbers of a set of rows that are added up in one sum
 MOST_BLOCKS = 2**14  # of a grid, each of which leaves a number
 #: Limits in units of rounding, relative to a vector before its projection. If at most DEPENDENT of a column is left, it
 #: depends on the columns before it. If at most NOTHING of b is left, the rest is rounding, and counts as zero.
 DEPENDENT, NOTHING = 100, 8
 
 
+def is_detected(nullspace: Any) -> bool:
+    """Whether the package is to find the null space."""
+    return isinstance(nullspace, str) and nullspace == "detect"
+
+
 def null_space_basis(nullspace: Any, matrix: AdmittedMatrix) -> Any:
     """Return an orthonormal basis of a null space in double precision, shape (k, n), on the device of a matrix.
+
+    For "detect" it is a sparse matrix in CSR form, unless all rows are one component, and has no row if A has no
+    singular components.
 
     Raises
     ------
     TypeError, ValueError
-        If `nullspace` is neither "constant" nor an array of k <= 32 finite, linearly independent columns that fit the
-        matrix, with A times each of them about zero.
+        If `nullspace` is neither "constant" nor "detect" nor an array of k <= 32 finite, linearly independent columns
+        that fit the matrix, with A times each of them about zero.
     """
+    if is_detected(nullspace):
+        components = singular_components(matrix)
+        if not components.is_constant:
+            return components.basis
+        nullspace = "constant"
     xp, n = matrix.backend.xp, matrix.shape[0]
     wide = np.complex128 if matrix.dtype.kind == "c" else np.float64
     if isinstance(nullspace, str):
         if nullspace != "constant":
-            raise ValueError(f"nullspace must be 'constant' or an array, got {nullspace!r}")
+            raise ValueError(f"nullspace must be 'constant', 'detect' or an array, got {nullspace!r}")
         given = xp.ones((n, 1), matrix.dtype)
     else:
         given = admit_vectors(nullspace, matrix)
@@ -74,7 +89,7 @@ def admit_vectors(nullspace: Any, matrix: AdmittedMatrix) -> Any:
         raise TypeError("nullspace is on the gpu and must be on the cpu like A; move it with cupy.asnumpy(nullspace)")
     array = origin.xp.asarray(nullspace)
     if array.dtype.kind not in "fiubc":
-        raise TypeError(f"nullspace must be 'constant' or an array of numbers, got {describe(nullspace)}")
+        raise TypeError(f"nullspace must be 'constant', 'detect' or an array of numbers, got {describe(nullspace)}")
     if array.dtype.kind == "c" and matrix.dtype.kind != "c":
         raise TypeError(f"nullspace holds {array.dtype} and A {matrix.dtype}; give real vectors, or A.astype(complex)")
     shape = array.shape
@@ -111,26 +126,107 @@ def refuse_others(basis: Any, matrix: AdmittedMatrix) -> None:
             )
 
 
+class DenseProjection(Operator):
+    """P = I - V'V for a few dense rows of V. The result may be written over the argument.
+
+    Parameters
+    ----------
+    basis : array, shape (k, n)
+        V: orthonormal, of the dtype of vectors or wider.
+    dtype : dtype
+        Of the vectors.
+    backend : Backend
+    """
+
+    def __init__(self, basis: Any, dtype: Any, backend: Backend) -> None:
+        self.dtype, self._backend = np.dtype(dtype), backend
+        basis = basis.astype(self.dtype)
+        # A complex span is a real one, of the vectors and of i times them.
+        both = self.dtype.kind == "c"
+        self._columns = backend.xp.concatenate([basis, 1j * basis]).astype(self.dtype) if both else basis
+        self.shape = (basis.shape[1], basis.shape[1])
+        self._run = backend.kernels(KERNELS, VALUE=self.dtype)
+
+    def new_state(self, columns: int = 1) -> Any:
+        """See `Operator`: the parts, and the workspace of sums."""
+        xp, (m, n) = self._backend.xp, self._columns.shape
+        blocks = max(MOST_PARTS, min(MOST_BLOCKS, n * columns // BLOCK + 1))
+        return xp.empty((m, columns)), xp.empty(blocks * columns), xp.zeros(1, np.int32)
+
+    def enqueue(self, state: Any, x: Any, y: Any) -> None:
+        parts, *reduction = state
+        (m, n), k = self._columns.shape, columns_of(x)
+        x, y = x.reshape(n, k), y.reshape(n, k)
+        for j in range(m):
+            self._run.find_part(x.size, k, self._columns[j], x, parts[j], *reduction)
+        self._run.take_off(x.size, k, m, self._columns, parts, x, y)
+
+
+class MeansProjection(Operator):
+    """Takes off the mean in each of some disjoint sets of rows. The result may be written over the argument.
+
+    The numbers of a set are added up in pieces of some hundreds, and then the sums of its pieces, by products with
+    sparse matrices of ones: there may be any number of sets, and many threads share a large one.
+
+    Parameters
+    ----------
+    basis : sparse matrix in CSR form, shape (k, n)
+        A row for each set, whose columns are its members.
+    dtype : dtype
+        Of the vectors.
+    backend : Backend
+    """
+
+    def __init__(self, basis: Any, dtype: Any, backend: Backend) -> None:
+        (k, n), members, offsets = basis.shape, backend.to_host(basis.indices), backend.to_host(basis.indptr)
+        self.dtype, self.shape, self._backend = np.dtype(dtype), (n, n), backend
+        sizes = np.diff(offsets)
+        pieces = -(-sizes // PIECE)  # how many pieces a set has
+        of_sets = np.append(0, np.cumsum(pieces))
+        numbers = np.arange(of_sets[-1]) - np.repeat(of_sets[:-1], pieces)  # of pieces in their sets
+        of_pieces = np.append(np.repeat(offsets[:-1], pieces) + numbers * PIECE, len(members))
+        ones, count = np.ones(len(members)), len(numbers)
+        order, of_rows = np.argsort(members), np.append(0, np.cumsum(np.bincount(members, minlength=n)))
+        owners, shares = np.repeat(np.arange(k), sizes)[order], np.repeat(1 / sizes, sizes)[order]
+        self._sums = self._matrix(ones, members, of_pieces, (count, n))
+        self._sums_of_sums = self._matrix(ones[:count], np.arange(count), of_sets, (k, count))
+        self._means = self._matrix(shares, owners, of_rows, (n, k))
+
+    def _matrix(self, values: Any, indices: Any, indptr: Any, shape: tuple[int, int]) -> Csr:
+        longest, to = int(np.diff(indptr).max()), self._backend.xp.asarray
+        arrays = to(values.astype(self.dtype)), to(indices.astype(np.int32)), to(indptr.astype(np.int32))
+        return Csr(self._backend.sparse.csr_matrix(arrays, shape=shape), self._backend, longest_row=longest)
+
+    def new_state(self, columns: int = 1) -> Any:
+        """See `Operator`: the sums of pieces and of sets, and the states of the products."""
+        matrices = self._sums, self._sums_of_sums, self._means
+        sums = [self._backend.xp.empty((matrix.rows, columns), self.dtype) for matrix in matrices[:2]]
+        return sums, [matrix.new_state(columns) for matrix in matrices]
+
+    def enqueue(self, state: Any, x: Any, y: Any) -> None:
+        (of_pieces, of_sets), (first, second, third) = state
+        self._sums.enqueue(first, x, of_pieces)
+        self._sums_of_sums.enqueue(second, of_pieces, of_sets)
+        self._means.enqueue_residual(third, x, of_sets, y)
+
+
 class Projected(Operator):
     """P M P: M, but for vectors and results without parts in a null space. M is None for the identity.
 
     Parameters
     ----------
     M : Operator or None
-    basis : array, shape (k, n)
-        Orthonormal, of the dtype of vectors or wider.
+    basis : array or sparse matrix in CSR form, shape (k, n)
+        As `null_space_basis` returns it.
     dtype : dtype
         Of the vectors.
     backend : Backend
     """
 
     def __init__(self, M: Operator | None, basis: Any, dtype: Any, backend: Backend) -> None:
-        xp, self.dtype = backend.xp, np.dtype(dtype)
-        basis = basis.astype(self.dtype)
-        # A complex span is a real one, of the vectors and of i times them.
-        self._columns = xp.concatenate([basis, 1j * basis]).astype(self.dtype) if self.dtype.kind == "c" else basis
-        self.M, self.shape, self.backend = M, (basis.shape[1], basis.shape[1]), backend
-        self._run = backend.kernels(KERNELS, VALUE=self.dtype)
+        self.dtype, projection = np.dtype(dtype), MeansProjection if hasattr(basis, "indptr") else DenseProjection
+        self._projection: Operator = projection(basis, dtype, backend)
+        self.M, self.shape, self.backend = M, self._projection.shape, backend
         if M is not None:
             self.captures, self.takes_long, self.linear = M.captures, M.takes_long, M.linear
 
@@ -143,7 +239,7 @@ class Projected(Operator):
         return self.dtype if self.M is None else self.M.narrowest
 
     def new_state(self, columns: int = 1) -> Any:
-        """See `Operator`: the state of M, a vector, and the workspace of sums."""
+        """See `Operator`: the state of M, a vector, and the state of the projection."""
         return self._state(None if self.M is None else self.M.new_state(columns), columns)
 
     @contextmanager
@@ -155,11 +251,9 @@ class Projected(Operator):
             yield self._state(of_M, columns)
 
     def _state(self, of_M: Any, columns: int) -> Any:
-        xp, (m, n) = self.backend.xp, self._columns.shape
-        blocks = max(MOST_PARTS, min(MOST_BLOCKS, n * columns // BLOCK + 1))
-        sums = xp.empty((m, columns)), xp.empty(blocks * columns), xp.zeros(1, np.int32)
+        xp, n = self.backend.xp, self.shape[0]
         projected = None if self.M is None else xp.empty((n, columns) if columns > 1 else n, self.dtype)
-        return of_M, projected, sums
+        return of_M, projected, self._projection.new_state(columns)
 
     def enqueue(self, state: Any, x: Any, y: Any) -> None:
         of_M, projected, _ = state
@@ -172,12 +266,7 @@ class Projected(Operator):
 
     def project(self, state: Any, x: Any, y: Any) -> None:
         """y = P x, by kernels only. x may be y."""
-        parts, *reduction = state[2]
-        (m, n), k = self._columns.shape, columns_of(x)
-        x, y = x.reshape(n, k), y.reshape(n, k)
-        for j in range(m):
-            self._run.find_part(x.size, k, self._columns[j], x, parts[j], *reduction)
-        self._run.take_off(x.size, k, m, self._columns, parts, x, y)
+        self._projection.enqueue(state[2], x, y)
 
 
 class InRange:

@@ -18,6 +18,7 @@ from mcprecond.typing import (
     HostArray,
     LinearOperator,
     Matrix,
+    Norm,
     NullSpace,
     PreconditionerName,
     SystemMatrix,
@@ -38,6 +39,7 @@ def pcg(
     progress: Callable[[int, float], object] | None = None,
     form: Form = "auto",
     nullspace: NullSpace = None,
+    norm: Norm = "residual",
     B: HostArray | DeviceArray | None = None,
     block_size: int = 1,
 ) -> SolveResult[npt.NDArray[Any]]: ...
@@ -57,6 +59,7 @@ def pcg(
     progress: Callable[[int, float], object] | None = None,
     form: Form = "auto",
     nullspace: NullSpace = None,
+    norm: Norm = "residual",
     B: HostArray | DeviceArray | None = None,
     block_size: int = 1,
 ) -> SolveResult[Any]: ...
@@ -75,6 +78,7 @@ def pcg(
     progress: Callable[[int, float], object] | None = None,
     form: Form = "auto",
     nullspace: NullSpace = None,
+    norm: Norm = "residual",
     B: HostArray | DeviceArray | None = None,
     block_size: int = 1,
 ) -> SolveResult[Any]:
@@ -100,8 +104,8 @@ def pcg(
     x0 : array of the shape of b, or "Mb", optional
         Initial guess, zero by default. Not changed. "Mb" stands for M b.
     rtol, atol : float
-        Converged when ``||b - A x|| <= max(rtol ||b||, atol)``, tested on the true residual. None
-        stands for 0 in `atol`.
+        Converged when ``||b - A x|| <= max(rtol ||b||, atol)``, tested on the true residual, unless `norm` says
+        otherwise. None stands for 0 in `atol`.
     maxiter : int, optional
         10 n by default, and as many again where float64 takes over from float32.
     M : preconditioner, sparse matrix, dense array, LinearOperator or str, optional
@@ -121,11 +125,20 @@ def pcg(
         Called as ``progress(iterations, residual_norm)`` whenever the host reads the residuals: after every iteration
         on a CPU, on a GPU after 8 of them and then whenever a tenth more have been done. It does not slow down the GPU
         as `callback` does. For several columns it gets the largest number of iterations and the largest norm.
-    nullspace : "constant" or array, shape (n,) or (n, k), optional
+    nullspace : "constant", "detect" or array, shape (n,) or (n, k), optional
         The null space of a singular A, as of pure Neumann problems and graph Laplacians: "constant", or an array whose
-        columns span it, which may be NumPy's for an A on the GPU. b is replaced by its projection on the orthogonal
-        complement, so that there is a solution for any b; the solution that is orthogonal to the null space is
-        returned. Residuals are those of the projected b. The iteration takes the plain form.
+        columns span it, which may be NumPy's for an A on the GPU. "detect" finds the connected components of the graph
+        of A whose rows all sum to zero up to rounding, such as basins without a fixed value and rows that are zero, and
+        takes the constants in each of them; if there are none, it stands for None. b is replaced by its projection on
+        the orthogonal complement, so that there is a solution for any b; the solution that is orthogonal to the null
+        space is returned. Residuals are those of the projected b. The iteration takes the plain form.
+    norm : {"residual", "energy", "preconditioned"}
+        What `rtol` and `atol` are for. "energy": converged when an estimate of ``||x - x*||_A``, with the solution x*,
+        is at most ``max(rtol ||x*||_A, atol)``, where ``||v||_A`` is ``sqrt(v'A v)``. This is the norm that CG
+        minimizes. Where the coefficients of A differ by many orders of magnitude it says more than the residual, which
+        may be small although weakly coupled unknowns are far from the solution. The estimate follows from coefficients
+        that CG computes anyway. "preconditioned": converged when ``sqrt(r'M r) <= max(rtol sqrt(b'M b), atol)``, with
+        the residual r, as in PETSc.
     form : {"auto", "plain", "eisenstat"}
         "eisenstat" reads the matrix once per iteration instead of twice, for the same iterates up to rounding. It needs
         an M that was built from this A and has its triangles: one sweep of `MulticolorSGS` with any omega,
@@ -151,13 +164,15 @@ def pcg(
         real A, another argument has a wrong type or value, the form does not fit M or several columns, or A times a
         vector of `nullspace` is not about zero (says how large it is). If A is not symmetric, M="multigrid" is refused.
         Otherwise no error is raised then, or if A is singular with a b that does not fit: `pcg` tests for these after
-        128 iterations if the residual stagnates, or if CG fails, and `reason` says so.
+        128 iterations if the residual stagnates, or if CG fails, and `reason` says so. If CG has failed, `detail` names
+        the `nullspace` to pass where connected components of A have rows that sum to zero.
 
     References
     ----------
     Hestenes, Stiefel: Methods of Conjugate Gradients for Solving Linear Systems, 1952.
     Saad: Iterative Methods for Sparse Linear Systems, 2nd ed., Algorithm 9.1.
     Eisenstat: Efficient Implementation of a Class of Preconditioned Conjugate Gradient Methods, 1981.
+    Meurant, Papez, Tichy: Accurate error estimation in CG, 2021: the energy norm of the error.
     Notay: Flexible Conjugate Gradients, 2000.
 
     Examples
@@ -177,6 +192,13 @@ def pcg(
     >>> print(f"residual {abs(L @ result.x - (b - b.mean())).max():.6f}, mean {abs(result.x.mean()):.6f}")
     residual 0.000000, mean 0.000000
 
+    Two rings, and a row that is zero:
+
+    >>> both = scipy.sparse.block_diag([L, L, [[0.0]]], format="csr")
+    >>> result = pcg(both, np.arange(101.0), rtol=1e-10, nullspace="detect")
+    >>> print(result.reason.name, *[f"{abs(part.mean()):.6f}" for part in np.split(result.x, [50, 100])])
+    CONVERGED 0.000000 0.000000 0.000000
+
     Several right-hand sides:
 
     >>> result = pcg(A, np.eye(50)[:, :3], M=MulticolorSGS(A), rtol=1e-10)
@@ -185,7 +207,7 @@ def pcg(
            [0.961, 1.922, 1.882],
            [0.941, 1.882, 2.824]])
     """
-    solver = PCG(A, M, form=form, nullspace=nullspace, B=B, block_size=block_size)
+    solver = PCG(A, M, form=form, nullspace=nullspace, norm=norm, B=B, block_size=block_size)
     result = solver.solve(b, x0, rtol=rtol, atol=atol, maxiter=maxiter, callback=callback, progress=progress)
     solver.release()
     return result
@@ -199,7 +221,7 @@ class PCG(PreconditionedCG):
 
     Parameters
     ----------
-    A, M, form, nullspace, B, block_size
+    A, M, form, nullspace, norm, B, block_size
         As for `pcg`. A and M are referred to, not copied. After you have changed the values of A in place, call
         ``M.update(A)`` before the next solve.
 
@@ -227,10 +249,11 @@ class PCG(PreconditionedCG):
         *,
         form: Form = "auto",
         nullspace: NullSpace = None,
+        norm: Norm = "residual",
         B: HostArray | DeviceArray | None = None,
         block_size: int = 1,
     ) -> None:
-        super().__init__(A, M, form=form, nullspace=nullspace, B=B, block_size=block_size)
+        super().__init__(A, M, form=form, nullspace=nullspace, norm=norm, B=B, block_size=block_size)
         self._stages = StagesOfCG(self) if self.is_automatic and not self.A_is_operator else None
 
     def update(self, A: Matrix) -> None:
@@ -238,7 +261,7 @@ class PCG(PreconditionedCG):
 
         A preconditioner of this package takes them, too: M, one that was given by name, or the one that the last solve
         with M="auto" has ended with, with which the next one begins. M keeps its colors, levels or coarse points. Any
-        other M stays as it is.
+        other M stays as it is. With ``nullspace="detect"`` the null space is found again.
 
         Parameters
         ----------

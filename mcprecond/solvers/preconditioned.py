@@ -23,8 +23,9 @@ from mcprecond.solvers.nullspace import Projected, ProjectedColumns, ProjectedCo
 from mcprecond.solvers.result import CAUSES, SUCCESSES, Reason, SolveResult, Stage, merge
 from mcprecond.solvers.setup import columns_pay_one_by_one, eisenstat_iteration, eisenstat_obstacle
 from mcprecond.solvers.solver import Solver
-from mcprecond.typing import Form, NullSpace
+from mcprecond.typing import Form, Norm, NullSpace
 
+NORMS: tuple[Norm, ...] = ("residual", "energy", "preconditioned")
 FORMS = ("auto", "plain", "eisenstat")
 
 
@@ -49,34 +50,42 @@ class PreconditionedCG(Solver):
         nullspace: NullSpace = None,
         B: Any = None,
         block_size: Any = 1,
+        norm: Norm = "residual",
         basis: Any = None,
         narrows: bool = True,
     ) -> None:
         super().__init__(A, M, B=B, block_size=block_size)
+        self.norm = one_of(norm, "norm", NORMS)
         self._narrows = narrows
         #: The solvers that take over where a narrow dtype fails, by the dtype of the system.
         self._wide_solvers: dict[np.dtype[Any], PreconditionedCG] = {}
         self._form = one_of(form, "form", FORMS)
-        self._is_projected, self._basis = nullspace is not None, basis
+        if nullspace is not None and basis is None:
+            if self.A_is_operator:
+                raise TypeError("nullspace needs a sparse or dense A, got an operator")
+            basis = null_space_basis(nullspace, self.matrix)
+        self._take_basis(basis)
         if incompatibility := self._incompatibility():
             self._refuse_eisenstat(incompatibility)
-            if nullspace is not None and basis is None:
-                if self.A_is_operator:
-                    raise TypeError("nullspace needs a sparse or dense A, got an operator")
-                self._basis = null_space_basis(nullspace, self.matrix)
-            elif not self.A_is_operator:
+            if not self.A_is_operator:
                 self.matrix  # noqa: B018 - checked now
         #: The arguments for another solver of the same system.
-        self._options: dict[str, Any] = {"form": form, "nullspace": nullspace, "basis": self._basis}
+        self._options: dict[str, Any] = {**{"form": form, "nullspace": nullspace, "basis": self._basis, "norm": norm}}
 
     def with_preconditioner(self, M: Any) -> PreconditionedCG:
         """CG for the same system with another M."""
         return PreconditionedCG(self.matrix, M, **self._options)
 
     def replace_matrix(self, matrix: AdmittedMatrix) -> None:
-        if self._is_projected:
-            self._basis = self._options["basis"] = null_space_basis(self._options["nullspace"], matrix)
+        if (nullspace := self._options["nullspace"]) is not None:
+            self._options["basis"] = null_space_basis(nullspace, matrix)
+            self._take_basis(self._options["basis"])
         super().replace_matrix(matrix)
+
+    def _take_basis(self, basis: Any) -> None:
+        """Project onto the complement of a null space from now on, if there is one."""
+        self._basis, self.null_space_dimension = basis, 0 if basis is None else int(basis.shape[0])
+        self._is_projected = self.null_space_dimension > 0
 
     def run(self, b: Any, x0: Any, *limits: Any, **hooks: Any) -> SolveResult[Any]:
         """See `Solver`. Systems with several right-hand sides are solved one after the other in Eisenstat's form where
@@ -110,7 +119,7 @@ class PreconditionedCG(Solver):
         """The same method with everything in one dtype, also the values that M stores."""
         if dtype not in self._wide_solvers:
             started, A = time.perf_counter(), self._A.astype(dtype, copy=False)
-            self._wide_solvers[dtype] = PreconditionedCG(A, self._M.built_for(A), narrows=False)
+            self._wide_solvers[dtype] = PreconditionedCG(A, self._M.built_for(A), norm=self.norm, narrows=False)
             self._wide_solvers[dtype].started = started
         return self._wide_solvers[dtype]
 

@@ -58,7 +58,7 @@ extern "C" __global__ void set_limit(long long one, const double* of_system, dou
     }
     settings[BEFORE] = now;
     scalars[TOLERANCE] = fmax(settings[LIMIT], now / falls) * scale * scale;
-    scalars[LEAST_RZ] = scalars[RZ] * scalars[ROUNDING];
+    scalars[LEAST_RZ] = fmax(scalars[RZ] * scalars[ROUNDING], scalars[LIMIT_RZ]);
     if (now > ANOTHER * last * last) scalars[RZ] = 0;
     control[STATE] = RUNNING;
 }

@@ -31,6 +31,7 @@ from mcprecond.solvers.iteration import (
     HISTORY,
     ITERATION,
     LEAST_RZ,
+    LIMIT_RZ,
     MAXITER,
     NAN,
     REACHED,
@@ -84,7 +85,7 @@ class ReliableUpdates(Iteration):
         Its vectors are this iteration's times a power of two.
     """
 
-    is_symmetric = True
+    is_symmetric = is_cg = True
 
     def __init__(self, A: Operator, backend: Backend, inner: EisenstatIteration) -> None:
         super().__init__(A, backend)
@@ -119,6 +120,12 @@ class ReliableUpdates(Iteration):
             inner.reset()
             inner.choose_units(self._exponent_of_A, 0)
             self._shift_of_inner = self.shift + inner.shift - math.frexp(norm)[1]  # from the units of the caller
+            if self.norm != "residual":
+                squared, (share, least) = 2 * (self._shift_of_inner - self.shift), self._target
+                inner.maxiter = self.maxiter
+                of_guess = math.ldexp(self.energy.of_guess, squared)
+                inner.end_by(self.norm, share, power_times(least, squared), of_guess)
+                inner._least_share = self._least_share
         scale = power_times(1.0, self._shift_of_inner - self.shift)
         numbers = self.limit**2, norm * norm, scale, self.maxiter
         self._steps.begin_updates(1, *numbers, self.scalars, self._settings, inner.control)
@@ -166,6 +173,8 @@ class ReliableUpdates(Iteration):
         inner = self.inner
         known = len(inner.residuals)
         state, shift = inner.read_state(), self.shift - self._shift_of_inner
+        self.energy.take(inner.energy.alphas[known:], np.ldexp(inner.energy.products[known:], 2 * shift))
+        self._rz, self._unit = power_times(inner._rz, 2 * shift), 1.0
         for norm in inner.residuals[known:]:
             self.residuals.append(power_times(norm, shift))
             self.count += 1
@@ -174,7 +183,8 @@ class ReliableUpdates(Iteration):
         last, self._read = self.residuals[-1], state
         if self.count - self._halved[1] > patience(self.n):
             return EXHAUSTED
-        if state == REACHED and last > self.limit:
+        meets_target = self.norm != "residual" and state == REACHED and self.meets_target
+        if state == REACHED and last > self.limit and not meets_target:
             if self.count >= self.maxiter:
                 return EXHAUSTED
             self._update()
@@ -249,7 +259,7 @@ def set_limit(one, of_system, settings, control, scalars, history):
             falls = min(max(1 / drift, falls), float(MOST**2))
         settings[BEFORE] = now
         scalars[TOLERANCE] = max(settings[LIMIT], now / falls) * scale * scale
-        scalars[LEAST_RZ] = scalars[RZ] * scalars[ROUNDING]
+        scalars[LEAST_RZ] = max(scalars[RZ] * scalars[ROUNDING], scalars[LIMIT_RZ])
         if now > ANOTHER * last * last:
             scalars[RZ] = 0
         control[STATE] = RUNNING

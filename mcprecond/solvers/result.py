@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from mcprecond.solvers.backward import (
+    energy_of,
+    find_backward_error,
+    find_componentwise_error,
+    rounding_of,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -27,6 +35,10 @@ class Reason(Enum):
     CONVERGED_IN_DOUBLE = (
         "converged: the true residual is within the tolerance; single precision, which M is stored in, could not reach "
         "it, so that double precision took over; build M without dtype for such systems"
+    )
+    CONVERGED_IN_RESIDUAL = (
+        "converged: the true residual is within the tolerance; the residual is small, the solution may not be: "
+        "norm='energy' tests the error"
     )
     MAX_ITERATIONS = "not converged within maxiter; raise maxiter or rtol, or use a stronger preconditioner"
     STAGNATED = (
@@ -61,7 +73,7 @@ class Reason(Enum):
 
 
 #: The reasons that say that the tolerance was met.
-SUCCESSES = Reason.CONVERGED, Reason.CONVERGED_IN_DOUBLE
+SUCCESSES = Reason.CONVERGED, Reason.CONVERGED_IN_DOUBLE, Reason.CONVERGED_IN_RESIDUAL
 #: The reasons that are facts about A and b.
 CAUSES = Reason.UNSYMMETRIC_A, Reason.INCONSISTENT
 
@@ -103,7 +115,8 @@ class SolveResult(Generic[ArrayT]):
     M : preconditioner or diagonal operator, optional
         With ``M="auto"``, the preconditioner that was used last, for further solves; None if there was none.
     detail : str
-        What is known of this system beside the reason, such as the row of A that is zero; often empty.
+        What is known of this system beside the reason, such as the row of A that is zero, or the `nullspace` to pass
+        to `pcg`; often empty.
     method : str
         The name of the solver, such as "pcg". It is "direct" if `solve` has used a direct solver.
     norm_of_b : float
@@ -123,6 +136,80 @@ class SolveResult(Generic[ArrayT]):
     detail: str = ""
     method: str = ""
     norm_of_b: float = np.nan
+    _coefficients: Any = field(default=None, repr=False, compare=False)
+    _system: Any = field(default=None, repr=False, compare=False)
+
+    @cached_property
+    def energy_error(self) -> Any:
+        """An estimate of ``||x - x*||_A / ||x*||_A``, with the solution x*, by the coefficients of CG; NaN where these
+        are not known, or too few. See `energy_delay`.
+        """
+        found = self._estimate
+        if found is None:
+            return np.nan
+        # Where there was a guess, ||x*||_A^2 is what x has, but for its error.
+        if self._system is None:
+            whole, unseen = found.whole, 0.0
+        else:
+            matrix, b = self._system
+            whole, unseen = energy_of(matrix, b, self.x) + found.last, rounding_of(matrix, self.x)
+        square = max(found.last, self._coefficients.hidden, unseen)
+        return float(np.sqrt(square / whole)) if whole > 0 else np.nan
+
+    @property
+    def energy_delay(self) -> Any:
+        """How many iterations `energy_error` is based on: the last ones, whose steps add up to nearly all of the error
+        before them. The error after them is extrapolated. It is 0 where `energy_error` is NaN.
+        """
+        return 0 if self._estimate is None else self._estimate.delay
+
+    @cached_property
+    def condition(self) -> Any:
+        """A lower bound, mostly a good estimate, of the condition number of M A with respect to the eigenvalues that b
+        has a part in, by the Lanczos matrix of CG; NaN where it is not known.
+        """
+        return np.nan if self._coefficients is None else self._coefficients.condition()
+
+    @cached_property
+    def backward_error(self) -> Any:
+        """``||b - A x|| / (||A|| ||x|| + ||b||)`` in maximum norms: by how much A and b would have to change, relative
+        to their largest rows, for x to be exact. NaN where A is an operator.
+        """
+        if self._system is None:
+            return np.nan
+        matrix, b = self._system
+        return find_backward_error(matrix, b, self.x)
+
+    def componentwise_backward_error(self) -> Any:
+        """Return the largest ``|b - A x|_i / (|A| |x| + |b|)_i``: by how much each number of A and b would have to
+        change, relative to itself, for x to be exact.
+
+        Where the coefficients of A differ by many orders of magnitude, the norm of the residual may be small although
+        some unknowns are far from the solution. Then this number is near 1. It takes a product with A and one with |A|.
+
+        Returns
+        -------
+        float
+            For several columns an array, shape (k,).
+
+        Raises
+        ------
+        TypeError
+            If A is an operator, of whose entries nothing is known.
+
+        References
+        ----------
+        Oettli, Prager: Compatibility of approximate solution of linear equations with given error bounds for
+        coefficients and right-hand sides, Numer. Math. 6, 1964.
+        """
+        if self._system is None:
+            raise TypeError("A is an operator, whose entries are not known, and not a sparse or dense matrix")
+        matrix, b = self._system
+        return find_componentwise_error(matrix, b, self.x)
+
+    @property
+    def _estimate(self) -> Any:
+        return None if self._coefficients is None else self._coefficients.estimate()
 
     @property
     def relative_residual(self) -> Any:
@@ -210,6 +297,35 @@ class ColumnsResult(SolveResult[ArrayT]):
     residual_norm: npt.NDArray[np.float64]  # type: ignore[assignment]
     reasons: tuple[Reason, ...] = ()
     norm_of_b: npt.NDArray[np.float64] | float = np.nan  # type: ignore[assignment]
+
+    @cached_property
+    def energy_error(self) -> Any:
+        return np.array([result.energy_error for result in self._columns])
+
+    @property
+    def energy_delay(self) -> Any:
+        return np.array([result.energy_delay for result in self._columns])
+
+    @cached_property
+    def condition(self) -> Any:
+        return np.array([result.condition for result in self._columns])
+
+    @cached_property
+    def backward_error(self) -> Any:
+        return np.array([result.backward_error for result in self._columns])
+
+    def componentwise_backward_error(self) -> Any:
+        return np.array([result.componentwise_backward_error() for result in self._columns])
+
+    @property
+    def _columns(self) -> list[SolveResult[ArrayT]]:
+        """What is known of the errors of each column."""
+        systems = [None] * len(self.reasons) if self._system is None else self._system
+        known = zip(self.x.T, self.reasons, self._coefficients, systems, strict=True)  # type: ignore[attr-defined]
+        return [
+            SolveResult(x, reason, 0, np.empty(0), 0.0, 0.0, 0.0, _coefficients=found, _system=system)
+            for x, reason, found, system in known
+        ]
 
     def __repr__(self) -> str:
         k, converged = len(self.reasons), sum(reason in SUCCESSES for reason in self.reasons)

@@ -22,20 +22,30 @@ from mcprecond.backends.inputs import promote, refuse_not_finite, shape_columns,
 from mcprecond.linalg.hermitian import is_hermitian
 from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import exponent_of, power_times, times_power
-from mcprecond.matrix import AdmittedMatrix, admit_matrix
+from mcprecond.matrix import REMEDY_FOR_ZERO_ROW, AdmittedMatrix, admit_matrix
 from mcprecond.preconditioners import Preconditioner
+from mcprecond.solvers.backward import residual
 from mcprecond.solvers.columns import join_columns
-from mcprecond.solvers.diagnosis import does_not_fit, is_near_null_space, is_unsymmetric, unsolvable_row
+from mcprecond.solvers.components import part_in_components, singular_components
+from mcprecond.solvers.diagnosis import ROUNDING, does_not_fit, is_near_null_space, is_unsymmetric, unsolvable_row
 from mcprecond.solvers.driver import Leaving, choose_units, iterate, solution_of
 from mcprecond.solvers.iteration import Iteration
 from mcprecond.solvers.named import build, nodes_of
 from mcprecond.solvers.result import CAUSES, Reason, SolveResult, Stage
 from mcprecond.solvers.setup import admit_preconditioner, admit_system, operators_on
+from mcprecond.solvers.weak_parts import DECADES, Hidden, WeakParts
+from mcprecond.typing import Norm
 
+#: A solution is doubtful if its relative error is above this one.
+LARGE = 1e-2
 #: So many iterations nobody waits for; the number fits into 64 bits.
 ENDLESS = 2**62
 #: 2^ROOM is larger than the number of rows of any matrix.
 ROOM = 40
+LARGER_NULL_SPACE = (
+    "the null space of A is larger than the one that was given; pass nullspace= all of its vectors, such as all rigid "
+    "body modes"
+)
 
 
 class Solver:
@@ -54,6 +64,10 @@ class Solver:
     knows_zero = True
     #: The name of the method if it needs a symmetric A and a symmetric M.
     symmetric_method: str | None = None
+    #: The norm that solves end by.
+    norm: Norm = "residual"
+    #: The dimension of the null space that was given.
+    null_space_dimension = 0
 
     def __init__(self, A: Any, M: Any = None, *, B: Any = None, block_size: Any = 1) -> None:
         #: When the setup began; 0 once a solve has told how long it took.
@@ -122,7 +136,18 @@ class Solver:
         callback = function(callback, "callback", " of one array")
         with_x = None if callback is None else lambda iteration: callback(iteration.solution())
         progress = function(progress, "progress", " of an int and a float")
-        return self.run_all(b, x0, rtol, atol, maxiter, callback=with_x, progress=progress)
+        return self.explain(self.run_all(b, x0, rtol, atol, maxiter, callback=with_x, progress=progress))
+
+    def explain(self, result: SolveResult[Any]) -> SolveResult[Any]:
+        """The same result; if it has not converged, its detail tells of a null space that `pcg` can be given."""
+        if result.converged or self.A_is_operator or result.reason is Reason.UNSYMMETRIC_A:
+            return result
+        components, advice = singular_components(self.matrix), ""
+        if components.n_singular > self.null_space_dimension:
+            advice = components.advice() if is_hermitian(self.matrix) else ""
+        elif self.null_space_dimension and result.reason is Reason.INCONSISTENT:
+            advice = LARGER_NULL_SPACE
+        return replace(result, detail="; ".join(filter(None, (result.detail, advice))))
 
     def run_all(self, b: Any, x0: Any, *limits: Any, **hooks: Any) -> SolveResult[Any]:
         """Solve A x = b, as `run` does. Subclasses add several columns and M="auto"."""
@@ -167,7 +192,12 @@ class Solver:
                     return replace(found, method=self.method, norm_of_b=0.0)
                 system.x.fill(0)
                 is_zero = True
-            limits.append((max(rtol * norm, power_times(atol, system.shift)), norm, is_zero))
+            limit = max(rtol * norm, power_times(atol, system.shift)) if self.norm == "residual" else 0.0
+            limits.append((limit, norm, is_zero))
+            if guess is not None:
+                system.energy.of_guess = math.nan  # not known, unless the next line finds it
+            if self.norm != "residual":
+                self._end_by_norm(system, own_b[-1], own_guess, rtol, atol)
         if guess is not None:
             iteration.find_residuals()
         of_caller = {}
@@ -188,6 +218,29 @@ class Solver:
         if b.ndim == 2:
             return join_columns(results, backend, *seconds)
         return replace(results[0], setup_seconds=seconds[0], solve_seconds=seconds[1])
+
+    def _end_by_norm(self, system: Iteration, b: Any, guess: Any, rtol: float, atol: float) -> None:
+        """Let a system end by another norm than that of the residual: see `Iteration.end_by`."""
+        share, least, of_guess = rtol * rtol, power_times(atol, system.shift) ** 2, 0.0
+        with np.errstate(all="ignore"):
+            if self.norm == "preconditioned":
+                M = self._M.csr if isinstance(self._M, AdmittedMatrix) else self._M
+                z = b if M is None else M @ b
+                least = max(share * power_times(abs(real_product(b, z)), 2 * system.shift), least)
+            elif guess is not None:
+                of_guess = 2 * real_product(guess, b) - real_product(guess, self._A @ guess)
+                of_guess = math.copysign(power_times(abs(of_guess), 2 * system.shift), of_guess)
+        system.end_by(self.norm, share, least, of_guess, lambda: self._find_hidden(b, system.solution()).energy)
+
+    def _find_hidden(self, b: Any, x: Any) -> Hidden:
+        """Find what neither the residual nor CG sees of the error of x."""
+        if self.A_is_operator or not self._weak_parts.levels:
+            return Hidden(0.0, 0.0)
+        return self._weak_parts.find_hidden(self._backend.to_host(residual(self.matrix, b, x)))
+
+    @cached_property
+    def _weak_parts(self) -> WeakParts:
+        return WeakParts(self.matrix.canonical())
 
     def run_one_by_one(
         self, run: Callable[..., SolveResult[Any]], b: Any, x0: Any, *limits: Any, **hooks: Any
@@ -214,6 +267,9 @@ class Solver:
         is_left = narrow or (may_go_on and reason is Reason.MAX_ITERATIONS)
         if reason not in (Reason.CONVERGED, *CAUSES) and not (is_left and system.count < maxiter):
             reason = self._cause(b, system, limit, reason) or reason
+        system.energy.rescale(-system.shift)
+        if reason is Reason.CONVERGED and self.norm == "residual" and system.is_cg and self._is_doubtful(system, b, x):
+            reason = Reason.CONVERGED_IN_RESIDUAL
         residuals = np.array([system.norm_in_units(norm) for norm in system.residuals])
         stages = (Stage(str(narrow), system.count),) if narrow else ()
         detail = self._detail(reason, b, limit)
@@ -229,7 +285,22 @@ class Solver:
             detail=detail,
             method=self.method,
             norm_of_b=norm_of_b,
+            _coefficients=system.energy if system.is_cg else None,
+            _system=None if self.A_is_operator else (self.matrix, b),
         )
+
+    def _is_doubtful(self, system: Iteration, b: Any, x: Any) -> bool:
+        """Whether a solution may be far from the right one although its residual is small: by the energy norm of the
+        error, as far as CG knows, or since constants on weakly coupled parts would change it much.
+        """
+        known = system.energy
+        may_be_large = len(known.alphas) and known.alphas[-1] * known.products[-1] > LARGE**4 * known.whole
+        found = known.estimate() if may_be_large else None
+        if found is not None and found.last > LARGE**2 * found.whole:
+            return system.limit <= LARGE * system.residuals[0]
+        if self.A_is_operator or self.matrix.canonical().least_beside * DECADES > (self.matrix.largest or 0.0):
+            return False
+        return self._find_hidden(b, x).largest > LARGE * float(abs(x).max())
 
     def release(self) -> None:
         """Give back the memory that solves have taken; the next one takes it anew."""
@@ -329,6 +400,7 @@ class Solver:
         """Drop everything that depends on the values of A and M."""
         self._free = {}
         self.__dict__.pop("matrix", None)
+        self.__dict__.pop("_weak_parts", None)
 
     def _cause(self, b: Any, iteration: Iteration, limit: float, reason: Reason | None = None) -> Reason | None:
         """Why the method fails, where that says more than the given reason or none is given yet; None if not known."""
@@ -346,6 +418,9 @@ class Solver:
         singular = does_not_fit(matrix, b, limit) or any(
             is_near_null_space(matrix, v, b, limit, residual, tolerance) for v in self._suspects(iteration)
         )
+        if not singular and reason is not None:  # after the solve, since it takes longer
+            singular = part_in_components(matrix, b, ROUNDING * eps) > limit
+            singular = singular and (self.symmetric_method is not None or is_hermitian(matrix))
         return Reason.INCONSISTENT if singular else None
 
     def _suspects(self, iteration: Iteration) -> list[Any]:
@@ -355,7 +430,12 @@ class Solver:
     def _detail(self, reason: Reason, b: Any, limit: float) -> str:
         """What is known of this system beside the reason: the row of A that is zero, if that is why."""
         row = unsolvable_row(self.matrix, b, limit) if reason is Reason.INCONSISTENT else None
-        return "" if row is None else f"row {row} of A is zero, and b is {b[row].item()} there"
+        return "" if row is None else f"row {row} of A is zero, and b is {b[row].item()} there; {REMEDY_FOR_ZERO_ROW}"
+
+
+def real_product(a: Any, b: Any) -> float:
+    """The real part of a'b, in double precision."""
+    return float((a.conj() * b).real.sum(dtype=np.float64))
 
 
 def exponent_of_product(matrix: AdmittedMatrix, x: Any) -> int:

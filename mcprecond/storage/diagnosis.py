@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from mcprecond.matrix import AdmittedMatrix, place_of, refuse_not_finite_entry
+from mcprecond.matrix import REMEDY_FOR_ZERO_ROW, AdmittedMatrix, place_of, refuse_not_finite_entry
 from mcprecond.storage.fingerprint import Fingerprint
 
 
@@ -18,7 +18,8 @@ def refuse_singular(blocks: Any) -> NoReturn:
         row = int(blocks.perm[singular].min())
         value = blocks.diagonal[int(blocks.inverse[row])].item()
         raise ValueError(
-            f"A has a zero or missing diagonal entry in row {row}; Gauss-Seidel divides by it"
+            f"A has a zero or missing diagonal entry in row {row}; Gauss-Seidel divides by it; if all of the row is "
+            f"zero, {REMEDY_FOR_ZERO_ROW}"
             if value == 0
             else f"A holds {value} on the diagonal in row {row}, whose inverse overflows in {blocks.dtype}; scale A"
         )

@@ -103,7 +103,7 @@ def advise(
         Near-null space, for smoothed aggregation: rigid body modes in elasticity.
     block_size : int
         Unknowns of a node, for Gauss-Seidel and smoothed aggregation.
-    nullspace : "constant" or array, shape (n,) or (n, k), optional
+    nullspace : "constant", "detect" or array, shape (n,) or (n, k), optional
         The null space of a singular symmetric or Hermitian A, as for `pcg`. Where the rows of such an A sum to zero,
         "constant" is the default.
     rtol : float
@@ -193,7 +193,7 @@ def has_constant_null_space(matrix: AdmittedMatrix) -> bool:
 def project(v: Any, basis: Any) -> Any:
     """A vector less its parts in an orthonormal basis, taken off twice for what rounding has left."""
     for _ in range(2):
-        v = v - (basis.conj() @ v) @ basis
+        v = v - basis.T @ (basis.conj() @ v)
     return v
 
 

@@ -87,7 +87,7 @@ def candidates(backend: Backend, B: Any = None, block_size: int = 1, nullspace: 
         A near-null space, for smoothed aggregation.
     block_size : int
         Unknowns of a node, for what goes by nodes.
-    nullspace : "constant" or array, optional
+    nullspace : "constant", "detect" or array, optional
         The null space of a singular matrix: then there is no direct solver.
     """
     nodes = {} if block_size == 1 else {"block_size": block_size}
@@ -178,9 +178,9 @@ def _of(solver: Callable[..., Any], candidate: Candidate) -> Candidate:
 
 def _for_singular(candidate: Candidate, nullspace: Any) -> Candidate:
     """The same where A has a null space."""
-    is_constant = isinstance(nullspace, str)
-    word = json.dumps(nullspace) if is_constant else "nullspace"
-    command = candidate.command and f"{candidate.command} --nullspace {'constant' if is_constant else 'PATH'}"
+    is_word = isinstance(nullspace, str)
+    word = json.dumps(nullspace) if is_word else "nullspace"
+    command = candidate.command and f"{candidate.command} --nullspace {nullspace if is_word else 'PATH'}"
     return candidate._replace(
         python=f"{candidate.python[:-1]}, nullspace={word})",
         solver=partial(pcg, nullspace=nullspace),

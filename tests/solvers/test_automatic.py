@@ -99,7 +99,7 @@ def test_a_rate_that_falls_goes_on_falling(power, count):
 def test_digits_that_are_left_are_those_above_rounding_and_the_limit(last, limit):
     """None where the residual is that small already: no iterations are left, and no negative number of them."""
     residuals = list(np.geomspace(1.0, last, 12))
-    iteration = SimpleNamespace(residuals=residuals, limit=limit, dtype=np.float64)
+    iteration = SimpleNamespace(residuals=residuals, aim=limit, dtype=np.float64)
     left, digits = automatic.left_of(iteration, expected_rate(residuals, 3.0))
     assert digits == max(0.0, math.log10(residuals[-1] / max(limit, np.finfo(float).eps))) and left >= 0
 

@@ -184,12 +184,12 @@ def test_an_empty_system_and_one_unknown(to_device, backend):
 @pytest.mark.parametrize(
     ("nullspace", "error", "message"),
     [
-        ("constants", ValueError, "nullspace must be 'constant' or an array, got 'constants'"),
+        ("constants", ValueError, "nullspace must be 'constant', 'detect' or an array, got 'constants'"),
         (3.5, ValueError, r"nullspace must have shape \(100,\) or \(100, k\)"),
         (np.ones(7), ValueError, r"nullspace must have shape .* got \(7,\)"),
         (np.ones((100, 0)), ValueError, "k from 1 to 32"),
         (np.ones((100, 33)), ValueError, "k from 1 to 32"),
-        (["a"] * 100, TypeError, "nullspace must be 'constant' or an array of numbers"),
+        (["a"] * 100, TypeError, "nullspace must be 'constant', 'detect' or an array of numbers"),
         (np.ones(100) * 1j, TypeError, "nullspace holds complex128 and A float64"),
         (np.full(100, np.inf), ValueError, "nullspace holds NaN or infinity"),
         (np.stack([np.ones(100), np.zeros(100)], axis=1), ValueError, "column 1 of nullspace is zero"),

@@ -229,7 +229,7 @@ def test_units_follow_the_larger_part_of_the_first_residual(of_A, of_b, of_guess
 def test_a_solution_that_loses_digits_converged_if_its_residual_is_at_the_limit(limit, share):
     """As without another unit: at the limit is converged, beyond it is not."""
     iteration = SimpleNamespace(
-        shift=900, backend=get_backend("cpu"), limit=limit, taken=[], best_norm=math.inf, best=None
+        shift=900, backend=get_backend("cpu"), norm="residual", limit=limit, taken=[], best_norm=math.inf, best=None
     )
     iteration.is_iterate = lambda x: False
     iteration.norm_in_units = lambda norm: norm

@@ -1,0 +1,70 @@
+"""Backward errors: by how much a system would have to change for a vector to solve it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mcprecond.linalg.accurate import find_accurate_residual
+from mcprecond.linalg.csr import product_with
+from mcprecond.linalg.sums import total, wide
+from mcprecond.matrix import AdmittedMatrix
+
+
+def find_backward_error(matrix: AdmittedMatrix, b: Any, x: Any) -> float:
+    """``||b - A x|| / (||A|| ||x|| + ||b||)`` in maximum norms, for one right-hand side (Rigal, Gaches 1967)."""
+    if not len(b):
+        return 0.0
+    xp = matrix.backend.xp
+    x = xp.asarray(x)
+    with np.errstate(all="ignore"):
+        of_A = (wide_magnitudes(matrix) @ xp.ones(len(b))).max()
+        return largest_ratio(abs(residual(matrix, b, x)).max(), of_A * abs(wide(x)).max() + abs(wide(b)).max())
+
+
+def find_componentwise_error(matrix: AdmittedMatrix, b: Any, x: Any) -> float:
+    """The largest ``|b - A x|_i / (|A| |x| + |b|)_i``, for one right-hand side (Oettli, Prager 1964)."""
+    if not len(b):
+        return 0.0
+    x = matrix.backend.xp.asarray(x)
+    with np.errstate(all="ignore"):
+        sizes = wide_magnitudes(matrix) @ abs(wide(x)) + abs(wide(b))
+        return largest_ratio(abs(residual(matrix, b, x)), sizes)
+
+
+def energy_of(matrix: AdmittedMatrix, b: Any, x: Any) -> float:
+    """x'(b + r) with the residual r of x: ||x*||_A^2 - ||x* - x||_A^2 for a Hermitian A and its solution x*."""
+    x = matrix.backend.xp.asarray(x)
+    with np.errstate(all="ignore"):
+        return float(total((wide(x).conj() * (wide(b) + residual(matrix, b, x))).real, matrix.backend))
+
+
+def rounding_of(matrix: AdmittedMatrix, x: Any) -> float:
+    """The square of the energy norm that rounding of each number of x has, by the diagonal of A."""
+    x, diagonal = matrix.backend.xp.asarray(x), abs(matrix.canonical().diagonal())
+    with np.errstate(all="ignore"):
+        sizes = (float(np.finfo(x.dtype).eps) * abs(wide(x))) ** 2 * diagonal
+        return float(total(sizes, matrix.backend))
+
+
+def residual(matrix: AdmittedMatrix, b: Any, x: Any) -> Any:
+    """b - A x in the dtype of A, rounded once."""
+    xp, dtype = matrix.backend.xp, matrix.dtype
+    if (x.dtype.kind == "c" and dtype.kind != "c") or x.dtype.itemsize > dtype.itemsize:
+        matrix = matrix.knowing(csr=matrix.csr.astype(x.dtype))
+        dtype = x.dtype
+    A, r = product_with(matrix), xp.empty(len(b), dtype)
+    x, b = (xp.ascontiguousarray(v.astype(dtype, copy=False)) for v in (x, b))
+    find_accurate_residual(A, x, b, r, matrix.backend)
+    return r
+
+
+def wide_magnitudes(matrix: AdmittedMatrix) -> Any:
+    """The magnitudes of the entries of A in double precision."""
+    return matrix.magnitudes().astype(np.float64)
+
+
+def largest_ratio(above: Any, below: Any) -> float:
+    """The largest quotient, 0 where both are 0."""
+    return float((above / (below + (above == 0))).max())

@@ -1,0 +1,150 @@
+"""The error of CG in the energy norm, ||x - x_k||_A, by the coefficients that CG computes anyway.
+
+Step j of CG reduces the square of the error's energy norm by its gain, alpha_j r_j'z_j (Hestenes, Stiefel 1952). So the
+gains of iterations l to k - 1 add up to ||x - x_l||_A^2 - ||x - x_k||_A^2, which is about ||x - x_l||_A^2 once the
+delay k - l is long enough. How long that is, the gains themselves tell: let S be the largest ratio of
+||x - x_i||_A^2 to the gain of iteration i, over iterations i before l since the error was a hundred times as large. If
+S times the last gain is at most the share TAU of the sum, hardly anything is missing in the sum.
+
+||x||_A^2 is the sum of all gains and (b + r_0)'x_0, where x_0 is the initial guess.
+
+The error of the last iterate is what the gains that are still to come add up to: the sum of the geometric series that
+fits the last gains.
+
+Strakos, Tichy: On error estimation in the conjugate gradient method and why it works in finite precision computations,
+Electron. Trans. Numer. Anal. 13, 2002.
+Meurant, Papez, Tichy: Accurate error estimation in CG, Numer. Algorithms 88, 2021: the delay, Algorithm 4. Here it is
+found where CG stops only, the delays that are tried grow by a quarter, and the error is extrapolated.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import eigvalsh_tridiagonal
+
+#: See above; and the square of the ratio of the errors since which S is found.
+TAU, SINCE = 0.25, 1e-4
+#: Iterations that are needed to say anything.
+LEAST = 3
+#: Errors of so many units of rounding, relative to ||x||_A, cannot be told from zero.
+UNITS = 4
+
+
+class ErrorEstimate(NamedTuple):
+    """Squares of energy norms, in the units of the iteration.
+
+    Attributes
+    ----------
+    bound : float
+        Of the error `delay` iterations ago, which is larger than that of the last iterate.
+    last : float
+        Of the error of the last iterate, extrapolated.
+    whole : float
+        Of the solution.
+    delay : int
+    """
+
+    bound: float
+    last: float
+    whole: float
+    delay: int
+
+
+class Coefficients:
+    """The coefficients of the iterations of CG in a solve.
+
+    Attributes
+    ----------
+    alphas, products : numpy.ndarray, shape (iterations,)
+        alpha and r'z of each.
+    of_guess : float
+        (b + r_0)'x_0.
+    starts : list of int
+        After how many iterations CG has begun with a residual that was computed as b - A x.
+    hidden, hidden_at : float, int
+        What CG does not see of the square of the error, and after how many iterations that was found; see
+        weak_parts.py.
+    """
+
+    def __init__(self) -> None:
+        self.alphas, self.products = np.empty(0), np.empty(0)
+        self.of_guess, self.starts = 0.0, [0]
+        self.hidden, self.hidden_at = 0.0, -1
+
+    def take(self, alphas: np.ndarray, products: np.ndarray) -> None:
+        """Append those of some more iterations."""
+        self.alphas = np.concatenate([self.alphas, alphas])
+        self.products = np.concatenate([self.products, products])
+
+    def rescale(self, shift: int) -> None:
+        """Take note that b and x were multiplied by 2^shift."""
+        with np.errstate(all="ignore"):
+            self.products = np.ldexp(self.products, 2 * shift)
+            self.of_guess = float(np.ldexp(self.of_guess, 2 * shift))
+            self.hidden = float(np.ldexp(self.hidden, 2 * shift))
+
+    @property
+    def gains(self) -> np.ndarray:
+        """By how much each iteration has reduced the square of the error."""
+        with np.errstate(all="ignore"):
+            return self.alphas * self.products
+
+    def estimate(self) -> ErrorEstimate | None:
+        """Return what is known of the error; None where the iterations are too few to tell."""
+        gains = self.gains
+        count = len(gains)
+        if count < LEAST or not np.isfinite(gains).all():
+            return None
+        lefts = np.cumsum(gains[::-1])[::-1]  # about the squares of the errors before each iteration
+        whole, delay = self.whole, 2
+        with np.errstate(all="ignore"):
+            while delay < count and not is_settled(gains, lefts, delay):
+                delay += 1 + delay // 4
+        if delay >= count:
+            return None
+        bound = float(lefts[count - delay])
+        return ErrorEstimate(bound, min(extrapolate(gains, delay), bound), whole, delay)
+
+    @property
+    def whole(self) -> float:
+        """The square of the energy norm of the solution, but for what is still to come."""
+        return max(float(np.sum(self.gains)) + self.of_guess, 0.0)
+
+    def since_start(self) -> float:
+        """By how much the iterations since the last start have reduced the square of the error."""
+        return float(np.sum(self.gains[self.starts[-1] :]))
+
+    def condition(self) -> float:
+        """The condition number of the Lanczos matrix of the longest run of iterations; NaN if there was none."""
+        pairs = zip(self.starts, [*self.starts[1:], len(self.alphas)], strict=True)
+        begin, end = max(pairs, key=lambda pair: pair[1] - pair[0])
+        alphas, products = self.alphas[begin:end], self.products[begin:end]
+        if not (len(alphas) and np.all(alphas > 0) and np.all(products > 0)):
+            return math.nan
+        betas = products[1:] / products[:-1]
+        diagonal = 1 / alphas
+        diagonal[1:] += betas / alphas[:-1]
+        eigenvalues = eigvalsh_tridiagonal(diagonal, np.sqrt(betas) / alphas[:-1])
+        return float(eigenvalues[-1] / eigenvalues[0]) if eigenvalues[0] > 0 else math.inf
+
+
+def is_settled(gains: np.ndarray, lefts: np.ndarray, delay: int) -> bool:
+    """Whether the gains of the last iterations, as many as the delay says, are nearly all of the error before them."""
+    first = len(gains) - delay
+    if not lefts[first] > 0:
+        return True
+    larger = np.flatnonzero(lefts[first] <= SINCE * lefts[:first])
+    since = larger[-1] if len(larger) else 0
+    most = float(np.max(lefts[since:first] / gains[since:first]))
+    return most * float(gains[-1]) <= TAU * float(np.sum(gains[first:-1]))
+
+
+def extrapolate(gains: np.ndarray, delay: int) -> float:
+    """The square of the error after the last iteration: the sum of the series that goes on as the last gains."""
+    latest = np.log(np.maximum(gains[-max(delay, LEAST + 1) :], np.finfo(np.float64).tiny))
+    slope, end = np.polyfit(np.arange(1 - len(latest), 1), latest, 1)
+    fall = math.exp(min(slope, 0.0))
+    return math.exp(end) * fall / (1 - fall) if fall < 1 else math.inf

@@ -1,0 +1,238 @@
+"""Solves that end by the energy norm of the error or by the preconditioned norm, and what results say of the error."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mcprecond import PCG, MulticolorSGS, bicgstab, gmres, pcg, problems, solve
+from mcprecond.solvers.energy import Coefficients
+from mcprecond.solvers.result import Reason
+
+NAMES = (None, "jacobi", "sgs", "ilu0", "multigrid", "auto")
+
+
+def walker(side, decades, seed):
+    """The Laplacian of a grid whose unknowns form tiles, with weights down to 10^-decades across these; one corner is
+    fixed.
+    """
+    random, n = np.random.default_rng(seed), side * side
+    index = np.arange(n).reshape(side, side)
+    pairs = np.concatenate(
+        [
+            np.stack([index[:-1].ravel(), index[1:].ravel()], 1),
+            np.stack([index[:, :-1].ravel(), index[:, 1:].ravel()], 1),
+        ]
+    )
+    tiles = np.add.outer(np.arange(side) // 6 * side, np.arange(side) // 6).ravel()[pairs]
+    weak, strong = 10.0 ** -random.uniform(decades / 2, decades, len(pairs)), random.uniform(0.5, 1, len(pairs))
+    weights = np.where(tiles[:, 0] != tiles[:, 1], weak, strong)
+    graph = sp.coo_matrix((weights, (pairs[:, 0], pairs[:, 1])), shape=(n, n))
+    graph = graph + graph.T
+    L = sp.csr_matrix(sp.diags(np.asarray(graph.sum(axis=1)).ravel()) - graph)
+    return sp.csr_matrix(L[1:, 1:])
+
+
+def solution(A, b):
+    """The solution by a dense direct solver, refined with extended precision."""
+    dense = A.toarray()
+    scale = 1 / np.sqrt(dense.diagonal().real)
+    scaled, wide = scale[:, None] * dense * scale, dense.astype(np.longdouble)
+    x = (scale * np.linalg.solve(scaled, scale * b)).astype(np.longdouble)
+    for _ in range(4):
+        x = x + scale * np.linalg.solve(scaled, scale * np.asarray(b - wide @ x, float))
+    return x
+
+
+def energy_error(A, x, exact):
+    """The energy norm of the error, relative to that of the solution."""
+    wide = A.toarray().astype(np.longdouble)
+    return float(np.sqrt((x - exact) @ (wide @ (x - exact)) / (exact @ (wide @ exact))))
+
+
+@pytest.fixture(scope="module")
+def poisson():
+    A = problems.laplacian((40, 40))
+    b = np.random.default_rng(0).standard_normal(1600)
+    return A, b, solution(A, b)
+
+
+def place(backend, *arrays):
+    """Arrays and sparse matrices on a device."""
+    return [backend.sparse.csr_matrix(v) if sp.issparse(v) else backend.xp.asarray(v) for v in arrays]
+
+
+@pytest.mark.parametrize("has_guess", [False, True])
+@pytest.mark.parametrize("M", NAMES)
+def test_energy_norm_ends_where_the_error_is_small(backend, poisson, M, has_guess):
+    A, b, exact = poisson
+    guess = np.asarray(exact, float) + 0.01 * np.random.default_rng(1).standard_normal(1600) if has_guess else None
+    own_A, own_b = place(backend, A, b)
+    x0 = None if guess is None else backend.xp.asarray(guess)
+    for rtol in (1e-3, 1e-7):
+        result = pcg(own_A, own_b, x0, M=M, rtol=rtol, norm="energy")
+        error = energy_error(A, backend.to_host(result.x), exact)
+        assert result.reason is Reason.CONVERGED and error <= rtol
+        assert result.energy_error / 3 < error < 3 * result.energy_error
+        assert 0 < result.energy_delay < result.iterations
+
+
+@pytest.mark.parametrize("form", ["plain", "eisenstat"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_all_forms_end_alike(backend, poisson, form, dtype):
+    A, b, exact = poisson
+    own_A, own_b = place(backend, A, b)
+    M = MulticolorSGS(own_A, "greedy", dtype=dtype)
+    result = pcg(own_A, own_b, M=M, rtol=1e-8, norm="energy", form=form)
+    assert result.converged and energy_error(A, backend.to_host(result.x), exact) <= 1e-8
+    usual = pcg(own_A, own_b, M=MulticolorSGS(own_A, "greedy"), rtol=1e-8, norm="energy")
+    assert abs(result.iterations - usual.iterations) <= 15  # after drift, single precision begins anew
+
+
+def test_columns_end_alone(backend, poisson):
+    A, b, exact = poisson
+    columns = np.stack([b, np.zeros(1600), A @ np.ones(1600)], axis=1)
+    own_A, own_b = place(backend, A, columns)
+    together = pcg(own_A, own_b, M="sgs", rtol=1e-6, norm="energy", form="plain")
+    for column in (0, 2):
+        alone = pcg(own_A, own_b[:, column].copy(), M="sgs", rtol=1e-6, norm="energy", form="plain")
+        assert abs(together.iterations[column] - alone.iterations) <= 1
+        assert together.energy_error[column] == pytest.approx(alone.energy_error, rel=0.5)
+    assert together.iterations[1] == 0
+    assert energy_error(A, backend.to_host(together.x)[:, 0], exact) <= 1e-6
+    assert together.backward_error.shape == together.componentwise_backward_error().shape == (3,)
+
+
+@pytest.mark.parametrize("M", [None, "jacobi", "sgs", "multigrid"])
+def test_preconditioned_norm(backend, poisson, M):
+    A, b, _ = poisson
+    own_A, own_b = place(backend, A, b)
+    solver = PCG(own_A, M, norm="preconditioned")
+    result = solver.solve(own_b, rtol=1e-6)
+    apply = (lambda v: v) if solver.M is None else (lambda v: solver.M @ v)
+    square = [float((v * apply(v)).sum()) for v in (own_b - own_A @ result.x, own_b)]
+    assert result.converged and 1e-8 < np.sqrt(square[0] / square[1]) <= 1.01e-6
+
+
+@pytest.mark.parametrize("power", [-400, 400])
+def test_powers_of_two_change_nothing(backend, poisson, power):
+    A, b, _ = poisson
+    own_A, own_b = place(backend, A, b)
+    usual = pcg(own_A, own_b, M="sgs", rtol=1e-6, norm="energy")
+    scaled = pcg(own_A, own_b * 2.0**power, M="sgs", rtol=1e-6, norm="energy")
+    assert scaled.iterations == usual.iterations
+    assert scaled.energy_error == pytest.approx(usual.energy_error, rel=1e-6)
+
+
+def test_atol_is_an_energy_norm(backend, poisson):
+    A, b, exact = poisson
+    own_A, own_b = place(backend, A, b)
+    whole = float(np.sqrt(exact @ (A @ np.asarray(exact, float))))
+    result = pcg(own_A, own_b, M="sgs", rtol=0, atol=1e-5 * whole, norm="energy")
+    assert result.converged and 1e-8 < energy_error(A, backend.to_host(result.x), exact) <= 1e-5
+
+
+@pytest.mark.parametrize("M", ["jacobi", "sgs", "ilu0"])
+def test_a_wrong_mean_of_a_weak_part_is_found(backend, M):
+    A = walker(30, 9, seed=2)
+    b = np.zeros(A.shape[0])
+    b[0] = 1
+    exact = solution(A, b)
+    own_A, own_b = place(backend, A, b)
+    by_residual = pcg(own_A, own_b, M=M, rtol=1e-6)
+    wrong = float(abs(backend.to_host(by_residual.x) - exact).max() / abs(exact).max())
+    assert wrong > 0.1 and by_residual.reason is Reason.CONVERGED_IN_RESIDUAL and by_residual.converged
+    assert "norm='energy'" in by_residual.reason.value
+    by_energy = pcg(own_A, own_b, M=M, rtol=1e-6, norm="energy")
+    assert by_energy.reason is Reason.CONVERGED
+    assert energy_error(A, backend.to_host(by_energy.x), exact) < 2e-6
+    surer = solve(own_A, own_b, M=M, rtol=1e-6)
+    assert surer.reason is Reason.CONVERGED and surer.iterations > by_residual.iterations
+    assert float(abs(backend.to_host(surer.x) - exact).max() / abs(exact).max()) < 0.01
+
+
+@pytest.mark.parametrize("M", [None, "jacobi", "multigrid"])
+@pytest.mark.parametrize("name", ["poisson", "elasticity", "point source", "jumps"])
+def test_no_false_alarm(backend, name, M):
+    A = problems.elasticity(6) if name == "elasticity" else problems.laplacian((30, 30))
+    n = A.shape[0]
+    if name == "jumps":
+        weights = 10.0 ** (6 * (np.arange(n) % 30 < 15))
+        scale = sp.diags(np.sqrt(weights))
+        A = sp.csr_matrix(scale @ A @ scale)
+    b = np.eye(1, n, n // 2)[0] if name == "point source" else A @ np.random.default_rng(0).uniform(-1, 1, n)
+    own_A, own_b = place(backend, A, b)
+    assert pcg(own_A, own_b, M=M, rtol=1e-8, maxiter=10**5).reason is not Reason.CONVERGED_IN_RESIDUAL
+
+
+def test_errors_of_results(backend, poisson):
+    A, b, _ = poisson
+    own_A, own_b = place(backend, A, b)
+    result = pcg(own_A, own_b, M=None, rtol=1e-10)
+    x, r = backend.to_host(result.x), backend.to_host(own_b - own_A @ result.x)
+    sizes = abs(A) @ abs(x) + abs(b)
+    assert result.componentwise_backward_error() == pytest.approx((abs(r) / sizes).max(), rel=1e-3)
+    expected = abs(r).max() / (abs(A).sum(axis=1).max() * abs(x).max() + abs(b).max())
+    assert result.backward_error == pytest.approx(expected, rel=1e-3)
+    eigenvalues = np.linalg.eigvalsh(A.toarray())
+    assert result.condition == pytest.approx(eigenvalues[-1] / eigenvalues[0], rel=0.01)
+
+
+@pytest.mark.parametrize("method", [gmres, bicgstab])
+def test_other_methods_say_what_they_can(backend, poisson, method):
+    A, b, _ = poisson
+    own_A, own_b = place(backend, A, b)
+    result = method(own_A, own_b, rtol=1e-8)
+    assert np.isnan(result.energy_error) and np.isnan(result.condition) and result.energy_delay == 0
+    assert 0 < result.backward_error < 1e-7 and 0 < result.componentwise_backward_error() < 1e-4
+
+
+def test_bad_norms_are_refused(backend, poisson):
+    own_A, own_b = place(backend, *poisson[:2])
+    with pytest.raises(ValueError, match="norm"):
+        pcg(own_A, own_b, norm="maximum")
+    with pytest.raises(TypeError, match="norm"):
+        PCG(own_A, norm=2)
+    unsymmetric = own_A + backend.sparse.eye(1600, k=1, format="csr")
+    with pytest.raises(ValueError, match="norm"):
+        solve(unsymmetric, own_b, norm="energy")
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(1e-3, 0.9), min_size=1, max_size=3), st.integers(20, 60))
+def test_estimates_of_sums_of_geometric_series(rates, count):
+    """Gains that are a sum of series have a tail that is known."""
+    rates = np.array(rates)
+    powers = rates ** np.arange(count)[:, None]
+    coefficients = Coefficients()
+    coefficients.take(np.ones(count), powers.sum(axis=1))
+    found = coefficients.estimate()
+    tail = float((rates**count / (1 - rates)).sum())
+    assert found is not None
+    before = float((rates ** (count - found.delay) / (1 - rates)).sum())
+    assert 0.7 * before <= found.bound <= 1.0001 * before
+    assert tail / 4 <= found.last <= 4 * tail or tail < 1e-300
+
+
+@pytest.mark.parametrize("M", ["none", "jacobi", "sgs", "ilu0", "multigrid"])
+def test_most_estimates_are_right(M):
+    """On random systems with contrasts up to 1e10: no solve that ends by the energy norm has ten times the error."""
+    ratios, random = [], np.random.default_rng(3)
+    for seed in range(12):
+        if seed % 2:
+            A = walker(16, random.uniform(1, 10), seed)
+        else:
+            scale = sp.diags(10.0 ** random.uniform(-2, 0, 400))
+            A = sp.csr_matrix(scale @ problems.laplacian((20, 20)) @ scale)
+        b = random.standard_normal(A.shape[0])
+        rtol = 10.0 ** -random.integers(2, 8)
+        result = pcg(A, b, M=None if M == "none" else M, rtol=rtol, norm="energy", maxiter=10**5)
+        if not result.converged:
+            continue
+        error = energy_error(A, result.x, solution(A, b))
+        assert error <= 10 * rtol
+        ratios.append(result.energy_error / error)
+    ratios = np.array(ratios)
+    assert len(ratios) >= 9
+    assert np.mean((ratios > 1 / 3) & (ratios < 3)) >= 0.8
