@@ -185,7 +185,8 @@ class SolveResult(Generic[ArrayT]):
         change, relative to itself, for x to be exact.
 
         Where the coefficients of A differ by many orders of magnitude, the norm of the residual may be small although
-        some unknowns are far from the solution. Then this number is near 1. It takes a product with A and one with its magnitudes.
+        some unknowns are far from the solution. Then this number is near 1. It takes a product with A and one with its
+        magnitudes.
 
         Returns
         -------
