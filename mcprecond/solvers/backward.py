@@ -20,7 +20,7 @@ def find_backward_error(matrix: AdmittedMatrix, b: Any, x: Any) -> float:
     x = xp.asarray(x)
     with np.errstate(all="ignore"):
         of_A = (wide_magnitudes(matrix) @ xp.ones(len(b))).max()
-        return largest_ratio(abs(residual(matrix, b, x)).max(), of_A * abs(wide(x)).max() + abs(wide(b)).max())
+        return largest_ratio(abs(accurate_residual(matrix, b, x)).max(), of_A * abs(wide(x)).max() + abs(wide(b)).max())
 
 
 def find_componentwise_error(matrix: AdmittedMatrix, b: Any, x: Any) -> float:
@@ -30,14 +30,14 @@ def find_componentwise_error(matrix: AdmittedMatrix, b: Any, x: Any) -> float:
     x = matrix.backend.xp.asarray(x)
     with np.errstate(all="ignore"):
         sizes = wide_magnitudes(matrix) @ abs(wide(x)) + abs(wide(b))
-        return largest_ratio(abs(residual(matrix, b, x)), sizes)
+        return largest_ratio(abs(accurate_residual(matrix, b, x)), sizes)
 
 
 def energy_of(matrix: AdmittedMatrix, b: Any, x: Any) -> float:
     """x'(b + r) with the residual r of x: ||x*||_A^2 - ||x* - x||_A^2 for a Hermitian A and its solution x*."""
     x = matrix.backend.xp.asarray(x)
     with np.errstate(all="ignore"):
-        return float(total((wide(x).conj() * (wide(b) + residual(matrix, b, x))).real, matrix.backend))
+        return float(total((wide(x).conj() * (wide(b) + accurate_residual(matrix, b, x))).real, matrix.backend))
 
 
 def rounding_of(matrix: AdmittedMatrix, x: Any) -> float:
@@ -48,7 +48,7 @@ def rounding_of(matrix: AdmittedMatrix, x: Any) -> float:
         return float(total(sizes, matrix.backend))
 
 
-def residual(matrix: AdmittedMatrix, b: Any, x: Any) -> Any:
+def accurate_residual(matrix: AdmittedMatrix, b: Any, x: Any) -> Any:
     """b - A x in the dtype of A, rounded once."""
     xp, dtype = matrix.backend.xp, matrix.dtype
     if (x.dtype.kind == "c" and dtype.kind != "c") or x.dtype.itemsize > dtype.itemsize:

@@ -58,7 +58,7 @@ class Coefficients:
 
     Attributes
     ----------
-    alphas, products : numpy.ndarray, shape (iterations,)
+    alphas, products : list of float
         alpha and r'z of each.
     of_guess : float
         (b + r_0)'x_0.
@@ -70,19 +70,17 @@ class Coefficients:
     """
 
     def __init__(self) -> None:
-        self.alphas, self.products = np.empty(0), np.empty(0)
+        self.alphas: list[float] = []
+        self.products: list[float] = []
         self.of_guess, self.starts = 0.0, [0]
         self.hidden, self.hidden_at = 0.0, -1
 
-    def take(self, alphas: np.ndarray, products: np.ndarray) -> None:
-        """Append those of some more iterations."""
-        self.alphas = np.concatenate([self.alphas, alphas])
-        self.products = np.concatenate([self.products, products])
-
     def rescale(self, shift: int) -> None:
         """Take note that b and x were multiplied by 2^shift."""
+        if not shift:
+            return
         with np.errstate(all="ignore"):
-            self.products = np.ldexp(self.products, 2 * shift)
+            self.products = np.ldexp(self.products, 2 * shift).tolist()
             self.of_guess = float(np.ldexp(self.of_guess, 2 * shift))
             self.hidden = float(np.ldexp(self.hidden, 2 * shift))
 
@@ -90,7 +88,7 @@ class Coefficients:
     def gains(self) -> np.ndarray:
         """By how much each iteration has reduced the square of the error."""
         with np.errstate(all="ignore"):
-            return self.alphas * self.products
+            return np.multiply(self.alphas, self.products)
 
     def estimate(self) -> ErrorEstimate | None:
         """Return what is known of the error; None where the iterations are too few to tell."""
@@ -121,7 +119,7 @@ class Coefficients:
         """The condition number of the Lanczos matrix of the longest run of iterations; NaN if there was none."""
         pairs = zip(self.starts, [*self.starts[1:], len(self.alphas)], strict=True)
         begin, end = max(pairs, key=lambda pair: pair[1] - pair[0])
-        alphas, products = self.alphas[begin:end], self.products[begin:end]
+        alphas, products = np.array(self.alphas[begin:end]), np.array(self.products[begin:end])
         if not (len(alphas) and np.all(alphas > 0) and np.all(products > 0)):
             return math.nan
         betas = products[1:] / products[:-1]

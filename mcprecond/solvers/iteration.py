@@ -499,17 +499,21 @@ class Iteration:
     def read_state(self) -> int:
         """Wait, take note of the new residuals, and return the state."""
         block = self._fetch_control_block()
-        control, (scalars, history) = block[:4], (part.view(np.float64) for part in np.split(block[4:], [SCALARS]))
-        count = int(control[ITERATION])
-        places = np.arange(self.count + 1, count + 1) % HISTORY
-        self.residuals += history[places].tolist()
-        if self.is_cg:
-            self.energy.take(history[HISTORY + places], history[2 * HISTORY + places])
-        self.count, self._state = count, int(control[STATE])
-        self._rz, self._unit = float(scalars[RZ]), float(scalars[UNIT])
-        ended_by_gain = scalars[RR] > scalars[TOLERANCE] and scalars[RZ] > scalars[LEAST_RZ]
-        if self.norm == "energy" and self._state == REACHED and ended_by_gain and not self.meets_target:
-            self._go_on()
+        floats, count = block[4:].view(np.float64), int(block[ITERATION])
+        lists = (self.residuals, self.energy.alphas, self.energy.products) if self.is_cg else (self.residuals,)
+        if count == self.count + 1:  # as on a CPU, in less time
+            for part, kept in enumerate(lists):
+                kept.append(float(floats[SCALARS + part * HISTORY + count % HISTORY]))
+        else:
+            places = SCALARS + np.arange(self.count + 1, count + 1) % HISTORY
+            for part, kept in enumerate(lists):
+                kept += floats[places + part * HISTORY].tolist()
+        self.count, self._state = count, int(block[STATE])
+        if self.norm != "residual":
+            self._rz, self._unit = float(floats[RZ]), float(floats[UNIT])
+            ended_by_gain = floats[RR] > floats[TOLERANCE] and floats[RZ] > floats[LEAST_RZ]
+            if self.norm == "energy" and self._state == REACHED and ended_by_gain and not self.meets_target:
+                self._go_on()
         return self._state
 
     def _go_on(self) -> None:

@@ -173,8 +173,10 @@ class ReliableUpdates(Iteration):
         inner = self.inner
         known = len(inner.residuals)
         state, shift = inner.read_state(), self.shift - self._shift_of_inner
-        self.energy.take(inner.energy.alphas[known:], np.ldexp(inner.energy.products[known:], 2 * shift))
-        self._rz, self._unit = power_times(inner._rz, 2 * shift), 1.0
+        self.energy.alphas += inner.energy.alphas[known:]
+        self.energy.products += np.ldexp(inner.energy.products[known:], 2 * shift).tolist()
+        if self.norm != "residual":
+            self._rz, self._unit = power_times(inner._rz, 2 * shift), 1.0
         for norm in inner.residuals[known:]:
             self.residuals.append(power_times(norm, shift))
             self.count += 1

@@ -24,7 +24,7 @@ from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import exponent_of, power_times, times_power
 from mcprecond.matrix import REMEDY_FOR_ZERO_ROW, AdmittedMatrix, admit_matrix
 from mcprecond.preconditioners import Preconditioner
-from mcprecond.solvers.backward import residual
+from mcprecond.solvers.backward import accurate_residual, find_componentwise_error
 from mcprecond.solvers.columns import join_columns
 from mcprecond.solvers.components import part_in_components, singular_components
 from mcprecond.solvers.diagnosis import ROUNDING, does_not_fit, is_near_null_space, is_unsymmetric, unsolvable_row
@@ -33,11 +33,12 @@ from mcprecond.solvers.iteration import Iteration
 from mcprecond.solvers.named import build, nodes_of
 from mcprecond.solvers.result import CAUSES, Reason, SolveResult, Stage
 from mcprecond.solvers.setup import admit_preconditioner, admit_system, operators_on
-from mcprecond.solvers.weak_parts import DECADES, Hidden, WeakParts
+from mcprecond.solvers.weak_parts import Hidden, WeakParts, spans_decades
 from mcprecond.typing import Norm
 
-#: A solution is doubtful if its relative error is above this one.
-LARGE = 1e-2
+#: A solution is doubtful if its relative error is above LARGE. Constants on weakly coupled parts are tested only if the
+#: componentwise backward error is above SUSPICIOUS.
+LARGE, SUSPICIOUS = 1e-2, 1e-4
 #: So many iterations nobody waits for; the number fits into 64 bits.
 ENDLESS = 2**62
 #: 2^ROOM is larger than the number of rows of any matrix.
@@ -236,13 +237,12 @@ class Solver:
         """Find what neither the residual nor CG sees of the error of x."""
         if self.A_is_operator or not (self._spans_decades and self._weak_parts.levels):
             return Hidden(0.0, 0.0)
-        return self._weak_parts.find_hidden(self._backend.to_host(residual(self.matrix, b, x)))
+        return self._weak_parts.find_hidden(self._backend.to_host(accurate_residual(self.matrix, b, x)))
 
-    @property
+    @cached_property
     def _spans_decades(self) -> bool:
         """Whether entries of A differ so much that its graph may have weakly coupled parts."""
-        matrix = self.matrix
-        return matrix.least is None or matrix.largest is None or matrix.least * DECADES <= matrix.largest
+        return spans_decades(self.matrix)
 
     @cached_property
     def _weak_parts(self) -> WeakParts:
@@ -305,6 +305,8 @@ class Solver:
         if found is not None and found.last > LARGE**2 * found.whole:
             return system.limit <= LARGE * system.residuals[0]
         if self.A_is_operator or not self._spans_decades:
+            return False
+        if find_componentwise_error(self.matrix, b, x) <= SUSPICIOUS:  # which takes less time than to find the parts
             return False
         return self._find_hidden(b, x).largest > LARGE * float(abs(x).max())
 
@@ -407,6 +409,7 @@ class Solver:
         self._free = {}
         self.__dict__.pop("matrix", None)
         self.__dict__.pop("_weak_parts", None)
+        self.__dict__.pop("_spans_decades", None)
 
     def _cause(self, b: Any, iteration: Iteration, limit: float, reason: Reason | None = None) -> Reason | None:
         """Why the method fails, where that says more than the given reason or none is given yet; None if not known."""

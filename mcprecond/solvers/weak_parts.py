@@ -21,9 +21,9 @@ from scipy.sparse.csgraph import connected_components
 
 from mcprecond.matrix import AdmittedMatrix
 
-#: A graph has weak parts only if magnitudes beside the diagonal differ by a factor of DECADES; limits go down to the
-#: share LEAST of the largest one, below which sums over parts are rounding.
-DECADES, LEAST = 1e5, 1e-14
+#: A graph has weak parts only if at least the share FEW of its entries, in a sample of so many, are between the shares
+#: LEAST and WEAK of the largest magnitude. Entries below LEAST are rounding, as of a finite-element assembly.
+WEAK, LEAST, FEW, SAMPLE = 1e-5, 1e-14, 1e-3, 2**12
 #: Sums are rounding below so many units of rounding of their terms.
 ROUNDING = 64
 
@@ -41,6 +41,15 @@ class Hidden(NamedTuple):
 
     energy: float
     largest: float
+
+
+def spans_decades(matrix: AdmittedMatrix) -> bool:
+    """Whether entries of a matrix differ so much that its graph may have weakly coupled parts."""
+    if matrix.least is not None and matrix.largest is not None and matrix.least > WEAK * matrix.largest:
+        return False
+    sizes = abs(matrix.backend.to_host(matrix.data[:: max(matrix.data.size // SAMPLE, 1)]))
+    largest = sizes.max(initial=0)
+    return bool(np.mean((sizes >= LEAST * largest) & (sizes <= WEAK * largest)) >= FEW) if sizes.size else False
 
 
 class WeakParts:
@@ -67,8 +76,6 @@ class WeakParts:
         if not beside.any():
             return
         largest, least = float(sizes[beside].max()), float(sizes[beside].min())
-        if least * DECADES > largest:
-            return
         decades = math.ceil(math.log10(largest / max(least, LEAST * largest)))
         before = 0
         for limit in largest * 10.0 ** -np.arange(decades + 1):

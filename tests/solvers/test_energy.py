@@ -206,7 +206,7 @@ def test_estimates_of_sums_of_geometric_series(rates, count):
     rates = np.array(rates)
     powers = rates ** np.arange(count)[:, None]
     coefficients = Coefficients()
-    coefficients.take(np.ones(count), powers.sum(axis=1))
+    coefficients.alphas, coefficients.products = [1.0] * count, powers.sum(axis=1).tolist()
     found = coefficients.estimate()
     tail = float((rates**count / (1 - rates)).sum())
     assert found is not None
