@@ -6,8 +6,8 @@ as the weak entries, and CG may not have found that vector yet. With the indicat
 constant c'r / c'A c is the best correction of x there, and it would reduce the square of the error's energy norm by
 (c'r)^2 / c'A c, whatever CG believes.
 
-The parts are the connected components of the graph of entries above a limit, for a limit in each decade. SciPy finds
-them, on the host.
+The parts are the connected components of the graph of entries above a limit, for a limit in each decade. They are found
+on the host, by joining sets (Tarjan 1975): a level begins with the sets of the level of larger entries.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 
+from mcprecond.backends import compile_part
 from mcprecond.matrix import AdmittedMatrix
 
-#: A graph has weak parts only if at least the share FEW of its entries, in a sample of so many, are between the shares
-#: LEAST and WEAK of the largest magnitude. Entries below LEAST are rounding, as of a finite-element assembly.
-WEAK, LEAST, FEW, SAMPLE = 1e-5, 1e-14, 1e-3, 2**12
-#: Sums are rounding below so many units of rounding of their terms.
-ROUNDING = 64
+#: A graph has weak parts only if at least the share FEW of its entries, in a sample of so many, are weak: above the share
+#: LEAST of the largest magnitude, below which they are rounding, as of a finite-element assembly, and below `weak_for`.
+LEAST, FEW, SAMPLE = 1e-14, 2e-3, 2**12
+#: If the residual was reduced by a factor, it does not see entries below SEEN times this share, in these bounds.
+SEEN, WEAK = 10.0, (1e-6, 1e-4)
+#: Sums are rounding below this share of the sum of magnitudes.
+ROUNDING = 1e-14
 
 
 class Hidden(NamedTuple):
@@ -43,13 +44,18 @@ class Hidden(NamedTuple):
     largest: float
 
 
-def spans_decades(matrix: AdmittedMatrix) -> bool:
+def weak_for(rtol: float) -> float:
+    """The share of the largest magnitude that entries are weak below, if a residual was reduced by a factor."""
+    return float(np.clip(SEEN * rtol, *WEAK))
+
+
+def spans_decades(matrix: AdmittedMatrix, weak: float) -> bool:
     """Whether entries of a matrix differ so much that its graph may have weakly coupled parts."""
-    if matrix.least is not None and matrix.largest is not None and matrix.least > WEAK * matrix.largest:
+    if matrix.least is not None and matrix.largest is not None and matrix.least > weak * matrix.largest:
         return False
     sizes = abs(matrix.backend.to_host(matrix.data[:: max(matrix.data.size // SAMPLE, 1)]))
     largest = sizes.max(initial=0)
-    return bool(np.mean((sizes >= LEAST * largest) & (sizes <= WEAK * largest)) >= FEW) if sizes.size else False
+    return bool(np.mean((sizes >= LEAST * largest) & (sizes <= weak * largest)) >= FEW) if sizes.size else False
 
 
 class WeakParts:
@@ -59,44 +65,92 @@ class WeakParts:
     ----------
     matrix : AdmittedMatrix
         In canonical form.
+    weak : float
+        See `weak_for`.
 
     Attributes
     ----------
-    levels : list of (array of int, shape (n,), array of float)
-        For each limit the part of each unknown, and c'A c of each part, 0 where that is rounding.
+    levels : list of (array of int64, shape (n,), array of float64, shape (n,))
+        For each limit the part of each unknown, which is the number of one of its unknowns, and there c'A c of the
+        part, 0 where that is rounding.
     """
 
-    def __init__(self, matrix: AdmittedMatrix) -> None:
-        backend, n = matrix.backend, matrix.shape[0]
-        columns, values = (backend.to_host(part) for part in (matrix.indices, matrix.data))
-        rows = np.repeat(np.arange(n), np.diff(backend.to_host(matrix.indptr)))
-        sizes = abs(values)
-        beside = (rows != columns) & (sizes > 0)
+    def __init__(self, matrix: AdmittedMatrix, weak: float) -> None:
+        arrays = _, _, values = [matrix.backend.to_host(part) for part in (matrix.indptr, matrix.indices, matrix.data)]
+        n, largest = matrix.shape[0], float(abs(values).max(initial=0))
+        joined = np.arange(n)
         self.levels: list[tuple[Any, Any]] = []
-        if not beside.any():
-            return
-        largest, least = float(sizes[beside].max()), float(sizes[beside].min())
-        decades = math.ceil(math.log10(largest / max(least, LEAST * largest)))
-        before = 0
-        for limit in largest * 10.0 ** -np.arange(decades + 1):
-            strong = beside & (sizes >= limit)
-            graph = coo_matrix((np.ones(strong.sum(), bool), (rows[strong], columns[strong])), shape=(n, n))
-            count, parts = connected_components(graph, directed=False)
-            if count == before:
-                continue
-            before, inside = count, parts[rows] == parts[columns]
-            of_part = parts[rows[inside]]
-            energies = np.bincount(of_part, values[inside].real, count)
-            rounding = ROUNDING * float(np.finfo(np.float64).eps) * np.bincount(of_part, sizes[inside], count)
-            self.levels.append((parts, np.where(energies > rounding, energies, 0)))
+        above = math.inf
+        for limit in largest * 10.0 ** np.arange(math.ceil(math.log10(weak)), math.log10(LEAST) - 1, -1):
+            if join_strong(n, *arrays, limit, above, joined):
+                parts, energies = np.empty(n, np.int64), np.zeros(n)
+                name_parts(n, joined, parts)
+                add_up_parts(n, *arrays, parts, energies, np.zeros(n))
+                self.levels.append((parts, energies))
+            above = limit
 
     def find_hidden(self, r: Any) -> Hidden:
         """Return what the best corrections for a residual change, on the level of parts that matters most."""
         energy = largest = 0.0
         for parts, energies in self.levels:
-            known = energies > 0
-            sums = np.bincount(parts, r.real, len(energies))[known]
-            with np.errstate(all="ignore"):
-                energy = max(energy, float(np.sum(sums**2 / energies[known])))
-                largest = max(largest, float(np.max(abs(sums) / energies[known], initial=0.0)))
+            of_level = find_corrections(len(parts), parts, energies, r.real.astype(np.float64), np.zeros(len(parts)))
+            energy, largest = max(energy, of_level[0]), max(largest, of_level[1])
         return Hidden(energy, largest)
+
+
+@compile_part
+def root_of(i, joined):
+    """The unknown that stands for the set of unknown i; the way there becomes shorter."""
+    while joined[i] != i:
+        joined[i] = joined[joined[i]]
+        i = joined[i]
+    return i
+
+
+@compile_part
+def join_strong(n, indptr, indices, values, limit, above, joined):
+    """Join the sets of unknowns between which entries are at least the limit and below the one before; whether any were
+    joined.
+    """
+    any_joined = False
+    for i in range(n):
+        for k in range(indptr[i], indptr[i + 1]):
+            if indices[k] < i and limit <= abs(values[k]) < above:
+                one, other = root_of(i, joined), root_of(np.int64(indices[k]), joined)
+                if one != other:
+                    joined[max(one, other)] = min(one, other)
+                    any_joined = True
+    return any_joined
+
+
+@compile_part
+def name_parts(n, joined, parts):
+    """The set of each unknown."""
+    for i in range(n):
+        parts[i] = root_of(i, joined)
+
+
+@compile_part
+def add_up_parts(n, indptr, indices, values, parts, energies, sizes):
+    """c'A c for the indicator c of each part, 0 where that is rounding of the sum of magnitudes."""
+    for i in range(n):
+        for k in range(indptr[i], indptr[i + 1]):
+            if parts[indices[k]] == parts[i]:
+                energies[parts[i]] += np.float64(values[k].real)
+                sizes[parts[i]] += np.float64(abs(values[k]))
+    for i in range(n):
+        if energies[i] <= ROUNDING * sizes[i]:
+            energies[i] = 0
+
+
+@compile_part
+def find_corrections(n, parts, energies, r, sums):
+    """By how much the best constants on parts reduce the square of the error, and the largest of the constants."""
+    for i in range(n):
+        sums[parts[i]] += r[i]
+    energy = largest = 0.0
+    for i in range(n):
+        if energies[i] > 0:
+            energy += sums[i] / energies[i] * sums[i]
+            largest = max(largest, abs(sums[i]) / energies[i])
+    return energy, largest
