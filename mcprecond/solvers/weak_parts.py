@@ -20,8 +20,8 @@ import numpy as np
 from mcprecond.backends import compile_part
 from mcprecond.matrix import AdmittedMatrix
 
-#: A graph has weak parts only if at least the share FEW of its entries, in a sample of so many, are weak: above the share
-#: LEAST of the largest magnitude, below which they are rounding, as of a finite-element assembly, and below `weak_for`.
+#: A graph has weak parts only if at least the share FEW of its entries, in a sample of so many, are weak: at most the
+#: share `weak_for` of the largest one, and at least LEAST, below which they are rounding, as of an assembly.
 LEAST, FEW, SAMPLE = 1e-14, 2e-3, 2**12
 #: If the residual was reduced by a factor, it does not see entries below SEEN times this share, in these bounds.
 SEEN, WEAK = 10.0, (1e-6, 1e-4)
