@@ -44,7 +44,7 @@ struct Recurrence {
         history[2 * HISTORY + place] = scalars[RZ];
         scalars[ENERGY] += gain;
         take_rr(rr);
-        if (is_running() && gain <= fmax(scalars[SHARE] * scalars[ENERGY], scalars[LEAST_GAIN])) control[STATE] = REACHED;
+        if (is_running() && gain < fmax(scalars[SHARE] * scalars[ENERGY], scalars[LEAST_GAIN])) control[STATE] = REACHED;
     }
 
     // beta = r'z / r'z of the iteration before; the first iteration has 0 for that.

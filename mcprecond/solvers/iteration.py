@@ -37,7 +37,7 @@ KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 #
 # Each step of CG reduces the square of the error's energy norm by its gain, alpha r'z. `ENERGY` is the sum of the gains
 # and of what the initial guess has. For solves that do not end by the norm of the residual, the state becomes REACHED
-# where a gain is at most the share `SHARE` of it or at most `LEAST_GAIN`, or where r'z is at most `LIMIT_RZ`.
+# where a gain is below the share `SHARE` of it or below `LEAST_GAIN`, or where r'z is at most `LIMIT_RZ`.
 STATE, ITERATION, MAXITER, ARRIVALS = range(4)
 RUNNING, REACHED, EXHAUSTED, BAD_A, BAD_M, NAN, BROKEN, CYCLE_ENDED = range(8)
 ALPHA, BETA, RZ, RR, TOLERANCE, ROUNDING, LEAST_RZ, UNIT, ENERGY, SHARE, LEAST_GAIN, LIMIT_RZ = range(SHARED := 12)
@@ -574,7 +574,7 @@ def take_step(rr, control, scalars, history):
     history[HISTORY + place], history[2 * HISTORY + place] = scalars[ALPHA], scalars[RZ]
     scalars[ENERGY] += gain
     take_rr(rr, control, scalars, history)
-    if control[STATE] == RUNNING and gain <= max(scalars[SHARE] * scalars[ENERGY], scalars[LEAST_GAIN]):
+    if control[STATE] == RUNNING and gain < max(scalars[SHARE] * scalars[ENERGY], scalars[LEAST_GAIN]):
         control[STATE] = REACHED
 
 

@@ -24,7 +24,7 @@ class Richardson(Solver):
 class RichardsonIteration(ConjugateGradients):
     """The step of CG along z with a length of 1."""
 
-    is_symmetric = False
+    is_symmetric = is_cg = False
 
     def begin(self) -> None:
         self.scalars[ALPHA] = 1
