@@ -70,7 +70,7 @@ class PreconditionedCG(Solver):
             if not self.A_is_operator:
                 self.matrix  # noqa: B018 - checked now
         #: The arguments for another solver of the same system.
-        self._options: dict[str, Any] = {**{"form": form, "nullspace": nullspace, "basis": self._basis, "norm": norm}}
+        self._options: dict[str, Any] = {"form": form, "nullspace": nullspace, "basis": self._basis, "norm": norm}
 
     def with_preconditioner(self, M: Any) -> PreconditionedCG:
         """CG for the same system with another M."""
