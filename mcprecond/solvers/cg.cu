@@ -32,7 +32,7 @@ extern "C" __global__ void advance(long long n, const VALUE* p, const VALUE* q, 
         square += inner(rest, rest);
     }
     recurrence.finish<1>({square}, [&](const double* totals) {
-        recurrence.take_step(totals[0]);
+        recurrence.end_iteration(totals[0]);
         if (!begins_with_M) recurrence.take_rz(totals[0] * recurrence.scalars[UNIT]);
     });
 }
@@ -51,7 +51,7 @@ extern "C" __global__ void advance_with_diagonal(long long n, const VALUE* p, co
         product += inner(rest, rounded_product(unit, scaled));
     }
     recurrence.finish<2>({square, product}, [&](const double* totals) {
-        recurrence.take_step(totals[0]);
+        recurrence.end_iteration(totals[0]);
         recurrence.take_rz(totals[1]);
     });
 }

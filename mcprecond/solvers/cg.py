@@ -17,12 +17,12 @@ from mcprecond.solvers.iteration import (
     STATE,
     UNIT,
     Iteration,
+    end_iteration,
     inner,
     is_finite,
     multiply_numbers,
     take_pAp,
     take_rz,
-    take_step,
 )
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
@@ -132,7 +132,7 @@ def advance(n, p, q, x, r, begins_with_M, control, scalars, history):
     if control[STATE] != RUNNING:
         return
     rr = advance_numbers(0, n, r.dtype.type(scalars[ALPHA]), p, q, x, r)
-    take_step(rr, control, scalars, history)
+    end_iteration(rr, control, scalars, history)
     if not begins_with_M:
         take_rz(rr * scalars[UNIT], control, scalars)
 
@@ -155,7 +155,7 @@ def advance_with_diagonal(n, p, q, x, r, diagonal, z, control, scalars, history)
         return
     alpha, unit = r.dtype.type(scalars[ALPHA]), r.dtype.type(scalars[UNIT])
     rr, rz = advance_numbers_with_diagonal(0, n, alpha, unit, p, q, x, r, diagonal, z)
-    take_step(rr, control, scalars, history)
+    end_iteration(rr, control, scalars, history)
     take_rz(rz, control, scalars)
 
 

@@ -45,7 +45,7 @@ extern "C" __global__ void advance(long long size, long long k, const VALUE* p, 
     sum_columns<1>({square}, place, partials, arrivals, [=](int c, const double* totals) {
         Recurrence recurrence = recurrence_of(blocks, c);
         if (!recurrence.is_running()) return;
-        recurrence.take_step(totals[0]);
+        recurrence.end_iteration(totals[0]);
         if (!is_preconditioned) recurrence.take_rz(totals[0] * recurrence.scalars[UNIT]);
     });
 }

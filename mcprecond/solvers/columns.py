@@ -32,11 +32,11 @@ from mcprecond.solvers.iteration import (
     STATE,
     UNIT,
     Iteration,
+    end_iteration,
     inner,
     is_finite,
     take_pAp,
     take_rz,
-    take_step,
     wide,
 )
 from mcprecond.solvers.result import ColumnsResult, SolveResult, worst
@@ -373,7 +373,7 @@ def advance(size, k, p, q, x, r, is_preconditioned, blocks, partials, arrivals):
     for c in range(k):
         if blocks[c, STATE] == RUNNING:
             rr, scalars = total_of(sums, c), scalars_of(blocks, c)
-            take_step(rr, blocks[c], scalars, history_of(blocks, c))
+            end_iteration(rr, blocks[c], scalars, history_of(blocks, c))
             if not is_preconditioned:
                 take_rz(rr * scalars[UNIT], blocks[c], scalars)
 

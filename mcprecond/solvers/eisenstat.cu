@@ -26,7 +26,7 @@ struct EisenstatRecurrence : Recurrence {
 
     __device__ void take_rr_and_rz(double rr, double rz) {
         double left = scalars[LEFT];
-        take_step(rr + left * left * scalars[FIRST_RR]);
+        end_iteration(rr + left * left * scalars[FIRST_RR]);
         take_rz(rz + left * left * scalars[FIRST_RZ]);
         scalars[STEP] = left + scalars[BETA] * scalars[STEP];
     }

@@ -46,11 +46,11 @@ from mcprecond.solvers.iteration import (
     SHARED,
     STATE,
     Iteration,
+    end_iteration,
     inner,
     take_first_rz,
     take_pAp,
     take_rz,
-    take_step,
 )
 from mcprecond.storage.layouts import LAYOUT_CHOICES
 from mcprecond.sweeps.relaxation import store_sentinel
@@ -400,7 +400,7 @@ def advance_all(n, first_rows, ts, At, T, x, r, rho, t, control, scalars, histor
     alpha = r.dtype.type(scalars[ALPHA])
     rr, rz = advance_rows(first_rows, first_rows + n, alpha, ts, At, T, x, r, rho)
     left = scalars[LEFT]
-    take_step(rr + left**2 * scalars[FIRST_RR], control, scalars, history)
+    end_iteration(rr + left**2 * scalars[FIRST_RR], control, scalars, history)
     take_rz(rz + left**2 * scalars[FIRST_RZ], control, scalars)
     scalars[STEP] = left + scalars[BETA] * scalars[STEP]
 

@@ -37,7 +37,7 @@ struct Recurrence {
     }
 
     // The end of an iteration of CG. Its step reduces the square of the error's energy norm by alpha r'z.
-    __device__ void take_step(double rr) {
+    __device__ void end_iteration(double rr) {
         double gain = scalars[ALPHA] * scalars[RZ];
         long long place = (control[ITERATION] + 1) % HISTORY;
         history[HISTORY + place] = scalars[ALPHA];

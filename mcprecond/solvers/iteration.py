@@ -567,7 +567,7 @@ def take_rr(rr, control, scalars, history):
 
 
 @compile_part
-def take_step(rr, control, scalars, history):
+def end_iteration(rr, control, scalars, history):
     """End an iteration of CG."""
     gain = scalars[ALPHA] * scalars[RZ]
     place = (control[ITERATION] + 1) % HISTORY
