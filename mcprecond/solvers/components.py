@@ -16,7 +16,8 @@ from scipy.sparse.csgraph import connected_components
 from mcprecond.linalg.sums import norm_of
 from mcprecond.matrix import AdmittedMatrix
 
-#: How many units of rounding the sum of a row may be, relative to the sum of magnitudes.
+#: A row sums to zero up to rounding if its sum is at most this many times the machine epsilon times the sum of the
+#: magnitudes.
 ROUNDING_OF_ROW = 8
 
 
@@ -28,7 +29,8 @@ class Components(NamedTuple):
     n_components : int
         How many components the graph has, if any row sums to zero; 0 otherwise.
     basis : sparse matrix of float64 in CSR form, shape (k, n)
-        On the device of A. A row for each singular component, in the order of their first rows. They are orthonormal.
+        The rows are orthonormal vectors, one for each singular component, in the order of the components' first
+        unknowns. The matrix is on the device of A.
     """
 
     n_components: int

@@ -25,11 +25,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import eigvalsh_tridiagonal
 
-#: See above; and the square of the ratio of the errors since which S is found.
+#: TAU is explained above. S is the maximum over the iterations since the squared error was 1 / SINCE times as large.
 TAU, SINCE = 0.25, 1e-4
-#: Iterations that are needed to say anything.
+#: The error can be estimated after this many iterations, at the earliest.
 LEAST = 3
-#: Errors of so many units of rounding, relative to ||x||_A, cannot be told from zero.
+#: An error of at most UNITS times the machine epsilon, relative to ||x||_A, counts as zero.
 UNITS = 4
 
 

@@ -60,9 +60,11 @@ CUDA_CONSTANTS = {
 
 #: Exponents up to this share of the largest one of a dtype are near enough to 0 to be left as they are.
 NEAR = 1 / 8
-#: If the true residual is more than so many times that of the recurrence, this is not to be trusted.
+#: The solver does not trust the recurrence if the true residual is more than UNTRUE times as large as the recurrence
+#: says.
 UNTRUE = 2
-#: After a gain that was small by chance, the next one that may end a solve is at least this share of it.
+#: If a gain was small although the error is not, the device stops again at a smaller gain: at half of it or less, and
+#: at FALL times that gain or more.
 FALL = 1e-3
 #: Sums of squares between these two have lost nothing to overflow or underflow.
 SAFE_SQUARES = 1e-270, 1e290

@@ -20,10 +20,12 @@ import numpy as np
 from mcprecond.backends import compile_part
 from mcprecond.matrix import AdmittedMatrix
 
-#: A graph has weak parts only if at least the share FEW of its entries, in a sample of so many, are weak: at most the
-#: share `weak_for` of the largest one, and at least LEAST, below which they are rounding, as of an assembly.
+#: The solver looks for parts only if at least the share FEW of the entries of A, in a sample of about SAMPLE entries,
+#: are weak. An entry is weak if its magnitude is at most `weak_for` times the largest one. Entries below LEAST times
+#: the largest one do not count: in an assembled matrix they are rounding errors.
 LEAST, FEW, SAMPLE = 1e-14, 2e-3, 2**12
-#: If the residual was reduced by a factor, it does not see entries below SEEN times this share, in these bounds.
+#: If a solve has reduced the residual by the factor rtol, entries below SEEN times rtol times the largest one have
+#: hardly any effect on it. WEAK has the bounds of SEEN times rtol.
 SEEN, WEAK = 10.0, (1e-6, 1e-4)
 #: Sums are rounding below this share of the sum of magnitudes.
 ROUNDING = 1e-14
@@ -45,7 +47,7 @@ class Hidden(NamedTuple):
 
 
 def weak_for(rtol: float) -> float:
-    """The share of the largest magnitude that entries are weak below, if a residual was reduced by a factor."""
+    """The largest magnitude of weak entries, relative to the largest entry, after a solve to a tolerance."""
     return float(np.clip(SEEN * rtol, *WEAK))
 
 

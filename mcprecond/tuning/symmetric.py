@@ -19,9 +19,9 @@ MARGIN, MOST_SLOWER = 2.0, 2.0
 #: it takes ELSEWHERE iterations.
 ON_GRIDS, ELSEWHERE = {1: (10.0, 1 / 2), 2: (2.0, 1 / 2), 3: (2.3, 1 / 3)}, 40.0
 #: This number is multiplied by 1 + OF_POSITIVE p, where p is `Features.positive`, and by 1 + OF_CONTRAST c^2, where c
-#: is `Features.contrast`, or half of it in three dimensions. If the sum of a row is more than LEAST_SUM times its
-#: diagonal entry, smooth errors are reduced at once, and CG takes at most OF_SUMS iterations for each digit. It takes
-#: at most OF_MASS if hardly any entry has the sign opposite to that of the diagonal, as in a mass matrix.
+#: is `Features.contrast`, or half of it in three dimensions. If rows sum to at least LEAST_SUM times their diagonal
+#: entries, A is well conditioned, and CG takes at most OF_SUMS iterations for each digit. In a mass matrix the entries
+#: whose sign is opposite to that of the diagonal add up to less than LEAST_NEGATIVE; CG takes at most OF_MASS then.
 OF_POSITIVE, OF_CONTRAST, LEAST_SUM, OF_SUMS, LEAST_NEGATIVE, OF_MASS = 2.5, 0.6, 0.5, 8.0, 0.1, 3.0
 #: With SGS or DILU, CG takes the share OF_SWEEPS of these iterations, as the theory of SSOR predicts for omega = 1 on
 #: meshes. SGS takes fewer if there are positive entries, and DILU takes the share OF_DILU if the contrast is at least
@@ -34,15 +34,15 @@ SMOOTH, MIXED, CANCELED = 0.1, (0.1, 0.5), 0.25
 #: An iteration with ILU0 in the order of the rows takes ROW_ORDER times as long as an iteration with SGS, plus LEVEL
 #: seconds for each level, that is for each set of rows that can be eliminated at once. The setup of ILU0 takes as long
 #: as the setup of SGS, plus FACTORS seconds for each entry. The setup of DILU takes DILU times as long as the setup of
-#: SGS. If the graph has hubs, its colorings have many colors, and sweeps take HUBS times as long.
+#: SGS. A graph with hubs needs many colors; the model assumes that sweeps then take HUBS times as long.
 ROW_ORDER, LEVEL, FACTORS, DILU, HUBS = 2.3, 0.3e-6, 50e-9, 1.15, 2.0
-#: Multigrid takes PER_DIGIT iterations for each digit, plus AT_LEAST. If no near-null-space candidates are given, this
-#: number is multiplied by 1 + f p, where p is `Features.positive`. The factor f is OF_NODES if at least the share
-#: IN_NODES of the rows belongs to nodes with several unknowns, as in elasticity, and OF_STIFF otherwise.
+#: CG with multigrid takes PER_DIGIT iterations for each digit, plus AT_LEAST. If the user gives no near-null-space
+#: candidates, this number is multiplied by 1 + f p, where p is `Features.positive`. In elasticity the nodes have
+#: several unknowns: if `Features.in_nodes` is at least IN_NODES, f is OF_NODES. Otherwise f is OF_STIFF.
 PER_DIGIT, AT_LEAST, OF_STIFF, OF_NODES, IN_NODES = 1.0, 1.0, 6.0, 14.0, 0.8
-#: The time to set up multigrid on a grid in the plane is multiplied by SETUP for graphs of other dimensions (None
-#: stands for a graph that is not like a grid), and by BY_POINTS if the contrast is at least CONTRAST, because classical
-#: multigrid is used then.
+#: The cost model has the setup time of smoothed aggregation on grids in the plane. SETUP has the factors by which the
+#: setup takes longer, by the dimension of the graph; None is for graphs that are not like a grid. If the contrast is at
+#: least CONTRAST, classical multigrid is built, which takes BY_POINTS times as long.
 SETUP = {"cpu": {1: 1.0, 2: 1.0, 3: 1.4, None: 4.0}, "gpu": {1: 1.0, 2: 1.0, 3: 1.2, None: 3.0}}
 BY_POINTS = {"cpu": 1.6, "gpu": 1.8}
 
