@@ -13,8 +13,9 @@ fits the last gains.
 
 Strakos, Tichy: On error estimation in the conjugate gradient method and why it works in finite precision computations,
 Electron. Trans. Numer. Anal. 13, 2002.
-Meurant, Papez, Tichy: Accurate error estimation in CG, Numer. Algorithms 88, 2021: the delay, Algorithm 4. Here it is
-found where CG stops only, the delays that are tried grow by a quarter, and the error is extrapolated.
+Meurant, Papez, Tichy: Accurate error estimation in CG, Numer. Algorithms 88, 2021: the rule for the delay. Here it
+is applied only where CG stops, each delay that is tried is a quarter longer than the one before, and the error of the
+last iterate is extrapolated.
 """
 
 from __future__ import annotations
