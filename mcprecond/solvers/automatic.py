@@ -81,8 +81,9 @@ class Stages(ABC):
             results.append(result)
             before = stages.pop().iterations if stages and stages[-1].name == name else 0
             stages.append(Stage(name, before + result.iterations))
-            following = decision.name or self._after_failure(stages, known, result.reason)
-            if following is None or result.converged or counted + result.counted >= maxiter:
+            is_over = result.converged or counted + result.counted >= maxiter
+            following = None if is_over else decision.name or self._after_failure(stages, known, result.reason)
+            if following is None:
                 self._first, self._progress = name, known
                 return merge(results, stages, M=solver.M)
             if result.reason is not Reason.NOT_FINITE:

@@ -1,4 +1,4 @@
-"""Why CG does not converge: A is not symmetric, or it is singular and b does not fit.
+"""Why CG does not converge: A is not symmetric, it is singular and b does not fit, or the rest is rounding.
 
 A test that runs while CG goes on costs a product with A or two.
 """
@@ -65,6 +65,13 @@ def does_not_fit(matrix: AdmittedMatrix, b: Any, limit: float) -> bool:
             return False
         sums, sizes = _of_adjoint(matrix, xp.ones(n, matrix.dtype))
         return first_place(sums > ROUNDING_OF_ROW * eps * sizes, xp) is None
+
+
+def is_rounding(matrix: AdmittedMatrix, x: Any, residual: float) -> bool:
+    """Whether a norm of b - A x is at most what rounding of A x makes of it."""
+    with np.errstate(all="ignore"):
+        sizes = norm_of(matrix.magnitudes() @ abs(wide(x)), matrix.backend)
+    return residual <= ROUNDING * float(np.finfo(matrix.dtype).eps) * sizes < math.inf
 
 
 def is_near_null_space(matrix: AdmittedMatrix, x: Any, b: Any, limit: float, residual: float, tolerance: float) -> bool:

@@ -27,7 +27,14 @@ from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.backward import accurate_residual
 from mcprecond.solvers.columns import join_columns
 from mcprecond.solvers.components import part_in_components, singular_components
-from mcprecond.solvers.diagnosis import ROUNDING, does_not_fit, is_near_null_space, is_unsymmetric, unsolvable_row
+from mcprecond.solvers.diagnosis import (
+    ROUNDING,
+    does_not_fit,
+    is_near_null_space,
+    is_rounding,
+    is_unsymmetric,
+    unsolvable_row,
+)
 from mcprecond.solvers.driver import Leaving, choose_units, iterate, solution_of
 from mcprecond.solvers.iteration import Iteration
 from mcprecond.solvers.named import build, nodes_of
@@ -427,7 +434,11 @@ class Solver:
         if not singular and reason is not None:  # after the solve, since it takes longer
             singular = part_in_components(matrix, b, ROUNDING * eps) > limit
             singular = singular and (self.symmetric_method is not None or is_hermitian(matrix))
-        return Reason.INCONSISTENT if singular else None
+        if singular:
+            return Reason.INCONSISTENT
+        if reason is Reason.MAX_ITERATIONS and is_rounding(matrix, iteration.solution(), residual):
+            return Reason.STAGNATED
+        return None
 
     def _suspects(self, iteration: Iteration) -> list[Any]:
         """Return vectors that converge to the null space, after normalization, if A is singular and b does not fit."""
