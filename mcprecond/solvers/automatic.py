@@ -81,8 +81,12 @@ class Stages(ABC):
             results.append(result)
             before = stages.pop().iterations if stages and stages[-1].name == name else 0
             stages.append(Stage(name, before + result.iterations))
-            is_over = result.converged or counted + result.counted >= maxiter
-            following = None if is_over else decision.name or self._after_failure(stages, known, result.reason)
+            if result.reason is Reason.LEFT:
+                following = decision.name
+            elif result.converged or counted + result.counted >= maxiter:
+                following = None
+            else:
+                following = self._after_failure(stages, known, result.reason)
             if following is None:
                 self._first, self._progress = name, known
                 return merge(results, stages, M=solver.M)

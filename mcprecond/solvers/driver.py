@@ -67,12 +67,9 @@ STOPPED_BY = {
 
 
 class Leaving(Protocol):
-    """Whether to end the iterations early. The host reads the residuals and asks after `asked_after` iterations. `name`
-    says what goes on instead, once the answer was yes.
-    """
+    """Whether to end the iterations early. The host reads the residuals and asks after `asked_after` iterations."""
 
     asked_after: float
-    name: str | None
 
     def __call__(self, iteration: Iteration) -> bool: ...
 
@@ -138,8 +135,8 @@ def iterate(
 
     Systems whose recurrence was optimistic start over from the true residual once all of them have stopped. After many
     iterations that have not won much, or do not win anything any more, ``cause(system)`` examines why. If
-    ``leaves(iteration)`` says so, the iterations end as if there were no more. After a breakdown a method that can
-    start in another way does so from the best iterate, a few times.
+    ``leaves(iteration)`` says so, the only system ends at once: another solve goes on, and measures its residual. After
+    a breakdown a method that can start in another way does so from the best iterate, a few times.
     """
     systems = iteration.systems
     called, examined, watch = 0, EXAMINED, Watch()
@@ -159,10 +156,12 @@ def iterate(
             examined *= RARER
             end_for_causes(iteration, {system: cause(system) for system in active if stalls(system.residuals)})
             active = running_of(systems)
-        is_left = bool(active) and leaves is not None and leaves(iteration)
-        if ending := [system for system in active if is_left or system.has_diverged]:
-            iteration.stop(running_of(ending), EXHAUSTED if is_left else DIVERGED)
+        if diverged := [system for system in active if system.has_diverged]:
+            iteration.stop(diverged, DIVERGED)
             active = running_of(systems)
+        if active and leaves is not None and leaves(iteration):
+            iteration.leave()
+            return
         if active:
             continue
         stopped = [(system, system.state, system.true_residual_norm) for system in systems if system.reason is None]

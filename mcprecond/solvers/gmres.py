@@ -295,6 +295,11 @@ class GMRES(Iteration):
         if length and self.on_cycle:
             self.on_cycle(self.solution())
 
+    def leave(self) -> None:
+        """See `Iteration`; the cycle ends first."""
+        super().leave()
+        self.measure_residual()
+
     def begin(self) -> None:
         """See `Iteration`: the basis begins with r."""
         norm = self.true_residual_norm

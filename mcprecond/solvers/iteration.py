@@ -425,6 +425,10 @@ class Iteration:
         self.find_residual()
         self._measure_found_residual()
 
+    def leave(self) -> None:
+        """End where another solve goes on from the iterate: the residual is what the recurrence says."""
+        self.true_residual_norm, self.reason = self.residuals[-1], Reason.LEFT
+
     def _measure_found_residual(self) -> None:
         """Take the norm of a residual with a known r'r; where rounding might hide a larger one, find it accurately."""
         self.true_residual_norm = norm = power_times(*self._size(self.r, float(self.scalars[RR])))

@@ -103,9 +103,8 @@ class PreconditionedCG(Solver):
         completes the solve.
         """
         first = super().run(b, x0, rtol, atol, maxiter, progress=progress, **hooks)
-        leaves = hooks.get("leaves")
-        is_left = leaves is not None and leaves.name is not None
-        if not first.stages or is_left or first.reason in (*SUCCESSES, *CAUSES) or first.iterations == maxiter:
+        is_over = first.reason in (*SUCCESSES, *CAUSES, Reason.LEFT) or first.iterations == maxiter
+        if not first.stages or is_over:
             return first
         done, left = first.iterations, None if maxiter is None else maxiter - first.iterations
         told = None if progress is None else lambda count, norm: progress(done + count, norm)

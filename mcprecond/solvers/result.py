@@ -41,6 +41,7 @@ class Reason(Enum):
         "norm='energy' tests the error"
     )
     MAX_ITERATIONS = "not converged within maxiter; raise maxiter or rtol, or use a stronger preconditioner"
+    LEFT = 'not converged: M="auto" goes on with another preconditioner'
     STAGNATED = (
         "the residual cannot be reduced further in this precision with this preconditioner; raise rtol, use float64, "
         "scale the equations, or use another preconditioner"

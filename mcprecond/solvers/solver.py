@@ -35,7 +35,7 @@ from mcprecond.solvers.diagnosis import (
     is_unsymmetric,
     unsolvable_row,
 )
-from mcprecond.solvers.driver import Leaving, choose_units, iterate, solution_of
+from mcprecond.solvers.driver import EXAMINED, Leaving, choose_units, iterate, solution_of
 from mcprecond.solvers.iteration import Iteration
 from mcprecond.solvers.named import build, nodes_of
 from mcprecond.solvers.result import CAUSES, Reason, SolveResult, Stage
@@ -175,7 +175,7 @@ class Solver:
         leaves: Leaving | None = None,
     ) -> SolveResult[Any]:
         """Solve A x = b, as `solve` does. Callbacks get the iteration. If ``leaves(iteration)`` says so, the solve
-        ends as if `maxiter` were reached.
+        ends with the reason LEFT; there is one right-hand side then.
         """
         started, self.started = self.started or time.perf_counter(), 0.0
         backend = self._backend
@@ -217,10 +217,7 @@ class Solver:
         ready = time.perf_counter()
         cause = lambda system: self._cause(of_caller[system][0], system, of_caller[system][1])  # noqa: E731
         iterate(iteration, callback, progress, cause, leaves)
-        results = [
-            self._result(system, *of_caller[system], maxiter, may_go_on=leaves is not None)
-            for system in iteration.systems
-        ]
+        results = [self._result(system, *of_caller[system], maxiter) for system in iteration.systems]
         # Not after an exception: it may have been left halfway.
         self._free.setdefault(key, []).append((iteration, stack))
         seconds = ready - started, time.perf_counter() - ready
@@ -269,16 +266,14 @@ class Solver:
         setup, solve = (sum(getattr(result, f"{part}_seconds") for result in results) for part in ("setup", "solve"))
         return join_columns(results, self._backend, setup, solve)
 
-    def _result(
-        self, system: Iteration, b: Any, limit: float, norm_of_b: float, maxiter: int, *, may_go_on: bool
-    ) -> SolveResult[Any]:
+    def _result(self, system: Iteration, b: Any, limit: float, norm_of_b: float, maxiter: int) -> SolveResult[Any]:
         """The result of a system, by its right-hand side, its limit and the norm of b in the caller's units."""
         assert system.reason is not None
         x, norm, reason = solution_of(system, system.reason, b)
         narrow = system.dtype_of_steps
-        # If another solve continues from here, with another preconditioner or a wider dtype, this one needs no cause.
-        is_left = narrow or (may_go_on and reason is Reason.MAX_ITERATIONS)
-        if reason not in (Reason.CONVERGED, *CAUSES) and not (is_left and system.count < maxiter):
+        # If another solve goes on from here, with another preconditioner or a wider dtype, this one needs no cause.
+        goes_on = reason is Reason.LEFT or (narrow and system.count < maxiter)
+        if reason not in (Reason.CONVERGED, *CAUSES) and not goes_on:
             reason = self._cause(b, system, limit, reason) or reason
         system.energy.rescale(-system.shift)
         if reason is Reason.CONVERGED and self.norm == "residual" and system.is_cg and self._is_doubtful(system, b, x):
@@ -436,9 +431,8 @@ class Solver:
             singular = singular and (self.symmetric_method is not None or is_hermitian(matrix))
         if singular:
             return Reason.INCONSISTENT
-        if reason is Reason.MAX_ITERATIONS and is_rounding(matrix, iteration.solution(), residual):
-            return Reason.STAGNATED
-        return None
+        had_time = reason is Reason.MAX_ITERATIONS and iteration.count >= min(EXAMINED, len(b))
+        return Reason.STAGNATED if had_time and is_rounding(matrix, iteration.solution(), residual) else None
 
     def _suspects(self, iteration: Iteration) -> list[Any]:
         """Return vectors that converge to the null space, after normalization, if A is singular and b does not fit."""
