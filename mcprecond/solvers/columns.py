@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -248,23 +249,21 @@ def join_columns(
     residuals = np.full((max(len(result.residuals) for result in results), len(results)), np.nan)
     for column, result in enumerate(results):
         residuals[: len(result.residuals), column] = result.residuals
-    reasons = tuple(result.reason for result in results)
+    X = backend.xp.stack([result.x for result in results], axis=1)
     details = [f"column {column}: {result.detail}" for column, result in enumerate(results) if result.detail]
     return ColumnsResult(
-        x=backend.xp.stack([result.x for result in results], axis=1),
-        reason=worst(reasons),
+        x=X,
+        reason=worst([result.reason for result in results]),
         iterations=np.array([result.iterations for result in results]),
         residuals=residuals,
         residual_norm=np.array([result.residual_norm for result in results]),
         setup_seconds=setup_seconds,
         solve_seconds=solve_seconds,
         cycles=None if results[0].cycles is None else np.array([result.cycles for result in results]),  # type: ignore[arg-type]
-        reasons=reasons,
         detail=details[0] if details else "",
         method=results[0].method,
         norm_of_b=np.array([result.norm_of_b for result in results]),
-        _coefficients=[result._coefficients for result in results],
-        _system=None if results[0]._system is None else [result._system for result in results],
+        columns=tuple(replace(result, x=x) for result, x in zip(results, X.T, strict=True)),
     )
 
 

@@ -11,12 +11,8 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mcprecond.solvers.backward import (
-    energy_of,
-    find_backward_error,
-    find_componentwise_error,
-    rounding_of,
-)
+from mcprecond.solvers.backward import energy_of, find_backward_error, find_componentwise_error, rounding_of
+from mcprecond.solvers.shown import describe, draw, way_of
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -148,16 +144,32 @@ class SolveResult(Generic[ArrayT]):
         are not known, or too few. See `energy_delay`.
         """
         found = self._estimate
-        if found is None:
+        if found is None or not self._square_of_solution > 0:
             return np.nan
-        # Where there was a guess, ||x*||_A^2 is what x has, but for its error.
-        if self._system is None:
-            whole, unseen = found.whole, 0.0
-        else:
-            matrix, b = self._system
-            whole, unseen = energy_of(matrix, b, self.x) + found.last, rounding_of(matrix, self.x)
+        unseen = 0.0 if self._system is None else rounding_of(self._system[0], self.x)
         square = max(found.last, self._coefficients.hidden, unseen)
-        return float(np.sqrt(square / whole)) if whole > 0 else np.nan
+        return float(np.sqrt(square / self._square_of_solution))
+
+    @cached_property
+    def _square_of_solution(self) -> float:
+        """``||x*||_A^2``. Where there was a guess, it is what x has, but for its error."""
+        found = self._estimate
+        if self._system is None:
+            return found.whole
+        matrix, b = self._system
+        return energy_of(matrix, b, self.x) + found.last
+
+    @cached_property
+    def energy_errors(self) -> npt.NDArray[np.float64]:
+        """The relative energy error at the start and after every iteration, shape (iterations + 1,): the estimate of
+        the last one, and what the iterations in between have reduced it by. NaN before the last stage, and where
+        `energy_error` is NaN.
+        """
+        errors = np.full(len(self.residuals), np.nan)
+        if not np.isnan(self.energy_error):
+            squares = np.append(np.cumsum(self._coefficients.gains[::-1])[::-1], 0.0)
+            errors[-len(squares) :] = np.sqrt(squares / self._square_of_solution + self.energy_error**2)
+        return errors
 
     @property
     def energy_delay(self) -> Any:
@@ -247,16 +259,50 @@ class SolveResult(Generic[ArrayT]):
         yield self.info
 
     def __repr__(self) -> str:
-        names = [stage.name for stage in self.stages]
-        how = f"{self.method} with {', then '.join(names)}" if names else self.method
         return (
-            f"<SolveResult: {self._why}; {how}, {self.iterations} iterations, relative residual "
+            f"<SolveResult: {self._why}; {way_of(self)}, {self.iterations} iterations, relative residual "
             f"{self.relative_residual:.3g}, {self.setup_seconds + self.solve_seconds:.3g} s>"
         )
+
+    def __str__(self) -> str:
+        return describe(self, self._why)
 
     @property
     def _why(self) -> str:
         return self.reason.value + (f"; {self.detail}" if self.detail else "")
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the relative residual and the estimate of the energy error over the iterations, and mark the stages.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            By default those of a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from mcprecond import pcg, problems
+        >>> result = pcg(problems.graphs.grid2d(30), np.ones(900), M="sgs", rtol=1e-8)
+        >>> ax = result.plot()
+        >>> [line.get_label() for line in ax.lines]
+        ['residual, relative to b', 'energy error, estimated']
+        """
+        return draw(self._each, self.stages, ax)
+
+    @property
+    def _each(self) -> tuple[SolveResult[ArrayT], ...]:
+        """The result of each column."""
+        return (self,)
 
 
 @dataclass(frozen=True, repr=False)
@@ -277,7 +323,7 @@ class ColumnsResult(SolveResult[ArrayT]):
         ``||b - A x||`` of each column, computed from x.
     setup_seconds, solve_seconds : float
         Wall time before and during the iteration.
-    reasons : tuple of Reason
+    columns : tuple of SolveResult
         One for each column.
     norm_of_b : numpy.ndarray of float64, shape (k,)
         ``||b||`` of each column.
@@ -299,37 +345,43 @@ class ColumnsResult(SolveResult[ArrayT]):
 
     iterations: npt.NDArray[np.int64]  # type: ignore[assignment]
     residual_norm: npt.NDArray[np.float64]  # type: ignore[assignment]
-    reasons: tuple[Reason, ...] = ()
     norm_of_b: npt.NDArray[np.float64] | float = np.nan  # type: ignore[assignment]
+    columns: tuple[SolveResult[ArrayT], ...] = ()
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """The reason of each column."""
+        return tuple(column.reason for column in self.columns)
 
     @cached_property
     def energy_error(self) -> Any:
-        return np.array([result.energy_error for result in self._columns])
+        return np.array([result.energy_error for result in self.columns])
 
     @property
     def energy_delay(self) -> Any:
-        return np.array([result.energy_delay for result in self._columns])
+        return np.array([result.energy_delay for result in self.columns])
+
+    @cached_property
+    def energy_errors(self) -> npt.NDArray[np.float64]:
+        errors = np.full(self.residuals.shape, np.nan)
+        for k, column in enumerate(self.columns):
+            errors[: len(column.residuals), k] = column.energy_errors
+        return errors
 
     @cached_property
     def condition(self) -> Any:
-        return np.array([result.condition for result in self._columns])
+        return np.array([result.condition for result in self.columns])
 
     @cached_property
     def backward_error(self) -> Any:
-        return np.array([result.backward_error for result in self._columns])
+        return np.array([result.backward_error for result in self.columns])
 
     def componentwise_backward_error(self) -> Any:
-        return np.array([result.componentwise_backward_error() for result in self._columns])
+        return np.array([result.componentwise_backward_error() for result in self.columns])
 
     @property
-    def _columns(self) -> list[SolveResult[ArrayT]]:
-        """What is known of the errors of each column."""
-        systems = [None] * len(self.reasons) if self._system is None else self._system
-        known = zip(self.x.T, self.reasons, self._coefficients, systems, strict=True)  # type: ignore[attr-defined]
-        return [
-            SolveResult(x, reason, 0, np.empty(0), 0.0, 0.0, 0.0, _coefficients=found, _system=system)
-            for x, reason, found, system in known
-        ]
+    def _each(self) -> tuple[SolveResult[ArrayT], ...]:
+        return self.columns
 
     def __repr__(self) -> str:
         k, converged = len(self.reasons), sum(reason in SUCCESSES for reason in self.reasons)
