@@ -1,4 +1,6 @@
-"""Backward errors: by how much a system would have to change for a vector to solve it."""
+"""What the residual of a vector says: by how much the system would have to change for the vector to solve it, and how
+large its error is at least.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +35,23 @@ def find_componentwise_error(matrix: AdmittedMatrix, b: Any, x: Any) -> float:
         return largest_ratio(abs(accurate_residual(matrix, b, x)), sizes)
 
 
-def energy_of(matrix: AdmittedMatrix, b: Any, x: Any) -> float:
+def energy_of(matrix: AdmittedMatrix, b: Any, x: Any, r: Any) -> float:
     """x'(b + r) with the residual r of x: ||x*||_A^2 - ||x* - x||_A^2 for a Hermitian A and its solution x*."""
     x = matrix.backend.xp.asarray(x)
     with np.errstate(all="ignore"):
-        return float(total((wide(x).conj() * (wide(b) + accurate_residual(matrix, b, x))).real, matrix.backend))
+        return float(total((wide(x).conj() * (wide(b) + r)).real, matrix.backend))
+
+
+def least_energy(matrix: AdmittedMatrix, r: Any) -> float:
+    """r'inv(D) r / m with the diagonal D of A and the number m of entries of the longest row: a lower bound of the
+    square of the error's energy norm.
+
+    As A is positive definite, |a_ij| <= sqrt(a_ii a_jj). So no eigenvalue of inv(sqrt(D)) A inv(sqrt(D)) is above m.
+    """
+    diagonal = abs(matrix.canonical().diagonal())
+    with np.errstate(all="ignore"):
+        squares = abs(wide(r)) ** 2 / matrix.backend.xp.where(diagonal > 0, diagonal, np.inf)
+        return float(total(squares, matrix.backend)) / (matrix.max_degree + 1)
 
 
 def rounding_of(matrix: AdmittedMatrix, x: Any) -> float:

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mcprecond.solvers.backward import energy_of, find_backward_error, find_componentwise_error, rounding_of
+from mcprecond.solvers.backward import (
+    accurate_residual,
+    energy_of,
+    find_backward_error,
+    find_componentwise_error,
+    least_energy,
+    rounding_of,
+)
 from mcprecond.solvers.shown import describe, draw, way_of
 
 if TYPE_CHECKING:
@@ -144,20 +151,18 @@ class SolveResult(Generic[ArrayT]):
         are not known, or too few. See `energy_delay`.
         """
         found = self._estimate
-        if found is None or not self._square_of_solution > 0:
-            return np.nan
-        unseen = 0.0 if self._system is None else rounding_of(self._system[0], self.x)
-        square = max(found.last, self._coefficients.hidden, unseen)
-        return float(np.sqrt(square / self._square_of_solution))
+        return np.nan if found is None else self._energies[0]
 
     @cached_property
-    def _square_of_solution(self) -> float:
-        """``||x*||_A^2``. Where there was a guess, it is what x has, but for its error."""
-        found = self._estimate
-        if self._system is None:
-            return found.whole
-        matrix, b = self._system
-        return energy_of(matrix, b, self.x) + found.last
+    def _energies(self) -> tuple[float, float]:
+        """The relative energy error and ``||x*||_A^2``, with the solution x*, where there is an estimate."""
+        square, whole = max(self._estimate.last, self._coefficients.hidden), self._estimate.whole
+        if self._system is not None:
+            matrix, b = self._system
+            r = accurate_residual(matrix, b, self.x)
+            square = max(square, least_energy(matrix, r), rounding_of(matrix, self.x))
+            whole = energy_of(matrix, b, self.x, r) + self._estimate.last  # also where there was a guess
+        return float(np.sqrt(square / whole)) if whole > 0 else np.nan, whole
 
     @cached_property
     def energy_errors(self) -> npt.NDArray[np.float64]:
@@ -168,7 +173,7 @@ class SolveResult(Generic[ArrayT]):
         errors = np.full(len(self.residuals), np.nan)
         if not np.isnan(self.energy_error):
             squares = np.append(np.cumsum(self._coefficients.gains[::-1])[::-1], 0.0)
-            errors[-len(squares) :] = np.sqrt(squares / self._square_of_solution + self.energy_error**2)
+            errors[-len(squares) :] = np.sqrt(squares / self._energies[1] + self.energy_error**2)
         return errors
 
     @property

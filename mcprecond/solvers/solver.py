@@ -24,7 +24,7 @@ from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import exponent_of, power_times, times_power
 from mcprecond.matrix import REMEDY_FOR_ZERO_ROW, AdmittedMatrix, admit_matrix
 from mcprecond.preconditioners import Preconditioner
-from mcprecond.solvers.backward import accurate_residual
+from mcprecond.solvers.backward import accurate_residual, least_energy
 from mcprecond.solvers.columns import join_columns
 from mcprecond.solvers.components import part_in_components, singular_components
 from mcprecond.solvers.diagnosis import (
@@ -240,10 +240,14 @@ class Solver:
         system.end_by(self.norm, share, least, of_guess, find_hidden)
 
     def _find_hidden(self, b: Any, x: Any, weak: float) -> Hidden:
-        """Find what neither the residual nor CG sees of the error of x, by entries below a share of the largest one."""
-        if self.A_is_operator or not (parts := self._weak_parts(weak)):
+        """Find what CG, or even the norm of the residual, does not see of the error of x: by the residual in the units
+        of the diagonal, and by entries below a share of the largest one.
+        """
+        if self.A_is_operator:
             return Hidden(0.0, 0.0)
-        return parts.find_hidden(self._backend.to_host(accurate_residual(self.matrix, b, x)))
+        r, parts = accurate_residual(self.matrix, b, x), self._weak_parts(weak)
+        of_parts = parts.find_hidden(self._backend.to_host(r)) if parts else Hidden(0.0, 0.0)
+        return Hidden(max(of_parts.energy, least_energy(self.matrix, r)), of_parts.largest)
 
     def _weak_parts(self, weak: float) -> WeakParts | None:
         """The weakly coupled parts of the graph of A, kept for further solves; None if there are none."""
@@ -276,8 +280,8 @@ class Solver:
         if reason not in (Reason.CONVERGED, *CAUSES) and not goes_on:
             reason = self._cause(b, system, limit, reason) or reason
         system.energy.rescale(-system.shift)
-        if reason is Reason.CONVERGED and self.norm == "residual" and system.is_cg and self._is_doubtful(system, b, x):
-            reason = Reason.CONVERGED_IN_RESIDUAL
+        if reason is Reason.CONVERGED and self.norm == "residual" and system.is_cg:
+            reason = Reason.CONVERGED_IN_RESIDUAL if self._is_doubtful(system, b, x, norm) else reason
         residuals = np.array([system.norm_in_units(norm) for norm in system.residuals])
         stages = (Stage(str(narrow), system.count),) if narrow else ()
         detail = self._detail(reason, b, limit)
@@ -297,9 +301,10 @@ class Solver:
             _system=None if self.A_is_operator else (self.matrix, b),
         )
 
-    def _is_doubtful(self, system: Iteration, b: Any, x: Any) -> bool:
-        """Whether a solution may be far from the right one although its residual is small: by the energy norm of the
-        error, as far as CG knows, or since constants on weakly coupled parts would change it much.
+    def _is_doubtful(self, system: Iteration, b: Any, x: Any, norm: float) -> bool:
+        """Whether a solution may be far from the right one although the norm of its residual is small: by the energy
+        norm of the error, as far as CG or the residual in the units of the diagonal tells, or since constants on weakly
+        coupled parts would change it much.
         """
         known = system.energy
         may_be_large = len(known.alphas) and known.alphas[-1] * known.products[-1] > LARGE**4 * known.whole
@@ -307,8 +312,14 @@ class Solver:
         if found is not None and found.last > LARGE**2 * found.whole:
             return system.limit <= LARGE * system.residuals[0]
         reduced = system.limit / system.residuals[0] if system.limit < system.residuals[0] else 1.0
-        largest = self._find_hidden(b, x, weak_for(reduced)).largest
-        return largest > 0 and largest > LARGE * float(abs(x).max())
+        weak = weak_for(reduced)
+        if self.A_is_operator:
+            return False
+        least = self.matrix.least or 0.0  # no entry of the diagonal is below that
+        if not self._weak_parts(weak) and not norm * norm > LARGE**2 * known.whole * least:
+            return False
+        hidden = self._find_hidden(b, x, weak)
+        return hidden.energy > LARGE**2 * known.whole or hidden.largest > LARGE * float(abs(x).max())
 
     def release(self) -> None:
         """Give back the memory that solves have taken; the next one takes it anew."""
