@@ -253,9 +253,9 @@ def solve_directly(
     """
     started = time.perf_counter()
     b, _, rtol, atol, _ = BiCGStabSolver(A).admit_arguments(b, x0, **limits)
-    refuse_not_finite(b, A.backend)
     if not direct_is_faster(A, symmetric, digits_of(rtol)):
         return None
+    refuse_not_finite(b, A.backend)
     csr = A.csr if A.backend.name == "cpu" else A.csr.get()
     wide = np.dtype(np.complex128 if "c" in (A.dtype.kind, b.dtype.kind) else np.float64)
     csr = csr.astype(wide)

@@ -46,8 +46,11 @@ class Diagonal(Operator):
     def beside(self, matrix: AdmittedMatrix) -> Diagonal:
         """Return this operator as a preconditioner of a matrix, with the exponent that brings the product of the two to
         the magnitude of the product's diagonal. Where units differ, the largest entries of the two are in different
-        rows, and say nothing about their product.
+        rows, and say nothing about their product. An operator that was made for a matrix of the same magnitude has that
+        exponent already.
         """
+        if self._exponent == 1 - matrix.exponent:
+            return self
         with np.errstate(all="ignore"):
             products = self.numbers * matrix.canonical().diagonal()
         exponent = exponent_of(products, self._backend.xp) - matrix.exponent

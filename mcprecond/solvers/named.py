@@ -22,15 +22,17 @@ def invert_diagonal(matrix: AdmittedMatrix) -> Diagonal:
     ValueError
         If the inverse of a diagonal entry is not finite; names the row.
     """
-    diagonal, backend = matrix.canonical().diagonal(), matrix.backend
+    canonical, backend = matrix.canonical(), matrix.backend
+    diagonal = canonical.diagonal()
     with np.errstate(all="ignore"):
-        inverse = 1 / diagonal
-    row = first_place(~backend.xp.isfinite(inverse), backend.xp)
+        inverse, largest = 1 / diagonal, 1 / canonical.extremes[0]
+    # If the inverse of the least entry is finite, so are all others. Entries that are not positive count as zero there.
+    row = None if np.isfinite(largest) else first_place(~backend.xp.isfinite(inverse), backend.xp)
     if row is not None:
         found = f"A has {diagonal[row].item()} on the diagonal in row {row}"
         remedy = f"take another one or none; if all of the row is zero, {REMEDY_FOR_ZERO_ROW}"
         raise ValueError(f"{found}, which Jacobi's preconditioner divides by; {remedy}")
-    return Diagonal(inverse.astype(matrix.dtype), backend)
+    return Diagonal(inverse.astype(matrix.dtype, copy=False), backend, 1 - matrix.exponent)
 
 
 def factorize_incompletely(matrix: AdmittedMatrix) -> Any:

@@ -282,7 +282,8 @@ class Solver:
         system.energy.rescale(-system.shift)
         if reason is Reason.CONVERGED and self.norm == "residual" and system.is_cg:
             reason = Reason.CONVERGED_IN_RESIDUAL if self._is_doubtful(system, b, x, norm) else reason
-        residuals = np.array([system.norm_in_units(norm) for norm in system.residuals])
+        with np.errstate(all="ignore"):
+            residuals = np.ldexp(system.residuals, -system.shift)
         stages = (Stage(str(narrow), system.count),) if narrow else ()
         detail = self._detail(reason, b, limit)
         return SolveResult(

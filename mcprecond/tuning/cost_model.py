@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cache
 
 from mcprecond.backends import Backend
 
@@ -145,14 +146,20 @@ H200 = 4.92e12, 60 * 2**20
 
 def speeds_of(backend: Backend) -> Speeds:
     """The speeds of the device in use: of a GPU those of the H200, in proportion to memory and cache."""
-    measured = MEASURED[backend.name]
-    if not backend.memory_speed:
+    return scaled_speeds(backend.name, backend.memory_speed, backend.shared_cache)
+
+
+@cache
+def scaled_speeds(name: str, memory_speed: float, shared_cache: float) -> Speeds:
+    """Those of a device with this memory and cache."""
+    measured = MEASURED[name]
+    if not memory_speed:
         return measured
-    faster = backend.memory_speed / H200[0]
+    faster = memory_speed / H200[0]
     return replace(
         measured,
         bandwidth=faster * measured.bandwidth,
-        cache=backend.shared_cache / H200[1] * measured.cache,
+        cache=shared_cache / H200[1] * measured.cache,
         colorings={name: speed.on(faster) for name, speed in measured.colorings.items()},
         work={name: (setup.on(faster), one.on(faster)) for name, (setup, one) in measured.work.items()},
     )

@@ -139,7 +139,9 @@ def features_of(matrix: AdmittedMatrix) -> Features:
 
 def surplus_of(of_rows: Any) -> float:
     """See `Features.surplus`. Where both sums are nearly the same, the units are those of the user."""
-    own, even = (float(1 - np.median(of_rows[:, field])) for field in (BESIDE, EVEN))
+    # Of so few numbers NumPy's median takes much longer.
+    ordered, n = np.sort(of_rows[:, [BESIDE, EVEN]], axis=0), len(of_rows)
+    own, even = (float(1 - middle) for middle in (ordered[(n - 1) // 2] + ordered[n // 2]) / 2)
     return own if abs(own - even) < SAME_UNITS else min(own, even)
 
 
