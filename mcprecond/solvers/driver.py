@@ -270,7 +270,8 @@ def solution_of(iteration: Iteration, reason: Reason, b: Any) -> tuple[Any, floa
         iteration.measure_residual()
     if reason is Reason.CONVERGED and not has_room:
         reason = Reason.NOT_FINITE
-    elif reason is Reason.CONVERGED and iteration.norm == "residual" and iteration.true_residual_norm > iteration.limit:
+    is_missed = iteration.target.norm == "residual" and iteration.true_residual_norm > iteration.limit
+    if reason is Reason.CONVERGED and is_missed:
         reason = Reason.STAGNATED
     norm = iteration.norm_in_units(iteration.true_residual_norm) if has_room else math.inf
     if reason is not Reason.CONVERGED and iteration.best_norm < math.inf and not norm <= iteration.best_norm:

@@ -26,8 +26,9 @@ from mcprecond.linalg.accurate import find_accurate_residual
 from mcprecond.linalg.csr import Csr
 from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import power_times, times_power
-from mcprecond.solvers.energy import UNITS, Coefficients
+from mcprecond.solvers.energy import Coefficients
 from mcprecond.solvers.result import Reason
+from mcprecond.solvers.target import EnergyTarget, Target
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
@@ -63,9 +64,6 @@ NEAR = 1 / 8
 #: The solver does not trust the recurrence if the true residual is more than UNTRUE times as large as the recurrence
 #: says.
 UNTRUE = 2
-#: If a gain was small although the error is not, the device stops again at a smaller gain: at half of it or less, and
-#: at FALL times that gain or more.
-FALL = 1e-3
 #: Sums of squares between these two have lost nothing to overflow or underflow.
 SAFE_SQUARES = 1e-270, 1e290
 
@@ -96,6 +94,9 @@ class Iteration:
     #: Whether iterations may be captured, and how many of them are one pass of the loop.
     captures: bool
     bundle = BUNDLE
+    #: For targets: r'z and its unit, as they were read last.
+    rz: float
+    unit: float
     #: The right-hand side and the residual, in the order of the subclass.
     b: Any
     r: Any
@@ -176,78 +177,36 @@ class Iteration:
 
     def _forget_target(self) -> None:
         """End by the norm of the residual, which is `limit`."""
-        self.energy, self.norm, self._target = Coefficients(), "residual", (0.0, 0.0)
-        self._find_hidden: Callable[[], float] = float
-        #: Squares of errors below this share of that of the solution cannot be told from zero.
-        self._least_share = (UNITS * float(np.finfo(self.dtype).eps)) ** 2
+        self.energy, self.target = Coefficients(), Target()
 
-    def end_by(
-        self,
-        norm: str,
-        share: float,
-        least: float,
-        of_guess: float = 0.0,
-        find_hidden: Callable[[], float] = float,
-    ) -> None:
-        """End by another norm: "energy", where the square of the error's is at most a share of that of the solution, or
-        a number; or "preconditioned", where r'z is at most that number. ``(b + r_0)'x_0`` of the guess is given. All
-        are in the units of the iteration. ``find_hidden()`` finds what CG does not see of the square of the error, in
-        the caller's units. Called before `start`.
-        """
-        self._find_hidden = find_hidden
-        self.norm, self._target, self.energy.of_guess = norm, (share, least), of_guess
+    def end_by(self, target: Target, of_guess: float = 0.0) -> None:
+        """End by another norm; ``(b + r_0)'x_0`` of the guess is given. Called before `start`."""
+        self.target, self.energy.of_guess = target, of_guess
         self._write_target()
 
     def _write_target(self) -> None:
         """Let the device know when to end."""
-        share, least = self._target
-        if self.norm == "energy":
-            self.scalars[ENERGY], self.scalars[SHARE] = self.energy.whole, share
-            self.scalars[LEAST_GAIN] = least
-        elif self.norm == "preconditioned":
-            self.scalars[LIMIT_RZ] = least
+        if self.target.norm != "residual":
+            self.scalars[ENERGY] = self.energy.whole
+            self.scalars[SHARE], self.scalars[LEAST_GAIN], self.scalars[LIMIT_RZ] = self.target.on_device
 
     @property
     def is_converged(self) -> bool:
         """Whether the norm that the solve is to end by is small enough, the true residual measured. What the recurrence
         knows of the residual has to be true for that.
         """
-        if self.true_residual_norm <= self.limit:
-            return True
         is_true = self.true_residual_norm <= UNTRUE * self.residuals[-1]
-        return self.norm != "residual" and is_true and self.meets_target
+        return self.true_residual_norm <= self.limit or (is_true and self.target.is_met(self))
 
     @property
     def aim(self) -> float:
         """The norm of the residual at about which the solve will end."""
-        return self.limit if self.norm == "residual" else math.sqrt(self._target[0]) * self.residuals[0]
-
-    @property
-    def meets_target(self) -> bool:
-        """Whether the recurrence says that the norm which the solve is to end by is small enough."""
-        if self.norm == "preconditioned":
-            return self._rz <= self._target[1] * self._unit
-        found = self.energy.estimate()
-        if found is None or found.bound > self._largest_square(found.whole):
-            return False
-        if self.energy.hidden_at != self.count:
-            self.energy.hidden, self.energy.hidden_at = power_times(self._find_hidden(), 2 * self.shift), self.count
-        return self.energy.hidden <= self._largest_square(found.whole)
+        return self.target.residual_at_end(self)
 
     @property
     def wins_nothing(self) -> bool:
         """Whether CG, which has begun again with the true residual, has found that the norm was small enough then."""
-        started = self.energy.starts[-1]
-        if self.norm == "residual" or not 0 < started < self.count:
-            return False
-        if self.norm == "preconditioned":
-            return bool(self.energy.products[started] <= self._target[1] * self._unit)
-        return self.energy.since_start() <= self._largest_square(self.energy.whole)
-
-    def _largest_square(self, whole: float) -> float:
-        """The square of the largest energy norm that the error may have, by that of the solution."""
-        share, least = self._target
-        return max(share * whole, least, self._least_share * whole)
+        return 0 < self.energy.starts[-1] < self.count and self.target.was_met_at_start(self)
 
     # What the driver sees: systems with one matrix, which advance together. Here it is a single one.
 
@@ -456,7 +415,7 @@ class Iteration:
         if abs(shift) > self.near_of_r:
             self._rescale(shift, self.b, self.x, self.r)
             self.energy.rescale(shift)
-            self._target = self._target[0], power_times(self._target[1], 2 * shift)
+            self.target = self.target.rescale(shift)
             self._write_target()
             self.change_limit(power_times(self.limit, shift))
             self.residuals = [power_times(norm, shift) for norm in self.residuals]
@@ -515,24 +474,23 @@ class Iteration:
             for part, kept in enumerate(lists):
                 kept += floats[places + part * HISTORY].tolist()
         self.count, self._state = count, int(block[STATE])
-        if self.norm != "residual":
-            self._rz, self._unit = float(floats[RZ]), float(floats[UNIT])
+        if self.target.norm != "residual":
+            self.rz, self.unit = float(floats[RZ]), float(floats[UNIT])
             ended_by_gain = floats[RR] > floats[TOLERANCE] and floats[RZ] > floats[LEAST_RZ]
-            if self.norm == "energy" and self._state == REACHED and ended_by_gain and not self.meets_target:
-                self._go_on()
+            if isinstance(self.target, EnergyTarget) and self._state == REACHED and ended_by_gain:
+                self._go_on_unless_met(self.target)
         return self._state
 
-    def _go_on(self) -> None:
-        """Go on after a gain that was small by chance, until one is as small as the error asks for."""
-        found, gain = self.energy.estimate(), float(self.energy.gains[-1])
+    def _go_on_unless_met(self, target: EnergyTarget) -> None:
+        """After a gain that was small by chance, go on until one is as small as the error asks for."""
+        if target.is_met(self):
+            return
         if self.count >= self.maxiter:
             self._state = EXHAUSTED
             return
-        if found is not None and found.whole > 0:
-            hidden = self.energy.hidden if self.energy.hidden_at == self.count else 0.0
-            fall = self._largest_square(found.whole) / max(found.bound, hidden)
-            self.scalars[SHARE] = gain / found.whole * min(max(fall, FALL), 1 / 2)
-            self.scalars[LEAST_GAIN] = -1
+        share = target.next_share(self)
+        if share is not None:
+            self.scalars[SHARE], self.scalars[LEAST_GAIN] = share, -1
         self._go_to(RUNNING)
 
 

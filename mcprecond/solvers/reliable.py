@@ -120,12 +120,10 @@ class ReliableUpdates(Iteration):
             inner.reset()
             inner.choose_units(self._exponent_of_A, 0)
             self._shift_of_inner = self.shift + inner.shift - math.frexp(norm)[1]  # from the units of the caller
-            if self.norm != "residual":
-                squared, (share, least) = 2 * (self._shift_of_inner - self.shift), self._target
+            if self.target.norm != "residual":
+                shift = self._shift_of_inner - self.shift
                 inner.maxiter = self.maxiter
-                of_guess = math.ldexp(self.energy.of_guess, squared)
-                inner.end_by(self.norm, share, power_times(least, squared), of_guess)
-                inner._least_share = self._least_share
+                inner.end_by(self.target.of_steps(shift), math.ldexp(self.energy.of_guess, 2 * shift))
         scale = power_times(1.0, self._shift_of_inner - self.shift)
         numbers = self.limit**2, norm * norm, scale, self.maxiter
         self._steps.begin_updates(1, *numbers, self.scalars, self._settings, inner.control)
@@ -175,8 +173,8 @@ class ReliableUpdates(Iteration):
         state, shift = inner.read_state(), self.shift - self._shift_of_inner
         self.energy.alphas += inner.energy.alphas[known:]
         self.energy.products += np.ldexp(inner.energy.products[known:], 2 * shift).tolist()
-        if self.norm != "residual":
-            self._rz, self._unit = power_times(inner._rz, 2 * shift), 1.0
+        if self.target.norm != "residual":
+            self.rz, self.unit = power_times(inner.rz, 2 * shift), 1.0
         for norm in inner.residuals[known:]:
             self.residuals.append(power_times(norm, shift))
             self.count += 1
@@ -185,8 +183,7 @@ class ReliableUpdates(Iteration):
         last, self._read = self.residuals[-1], state
         if self.count - self._halved[1] > patience(self.n):
             return EXHAUSTED
-        meets_target = self.norm != "residual" and state == REACHED and self.meets_target
-        if state == REACHED and last > self.limit and not meets_target:
+        if state == REACHED and last > self.limit and not self.target.is_met(self):
             if self.count >= self.maxiter:
                 return EXHAUSTED
             self._update()

@@ -36,10 +36,12 @@ from mcprecond.solvers.diagnosis import (
     unsolvable_row,
 )
 from mcprecond.solvers.driver import EXAMINED, Leaving, choose_units, iterate, solution_of
+from mcprecond.solvers.energy import UNITS
 from mcprecond.solvers.iteration import Iteration
 from mcprecond.solvers.named import build, nodes_of
 from mcprecond.solvers.result import CAUSES, Reason, SolveResult, Stage
 from mcprecond.solvers.setup import admit_preconditioner, admit_system, operators_on
+from mcprecond.solvers.target import EnergyTarget, PreconditionedTarget
 from mcprecond.solvers.weak_parts import WEAK, Hidden, WeakParts, spans_decades, weak_for
 from mcprecond.typing import Norm
 
@@ -226,18 +228,21 @@ class Solver:
         return replace(results[0], setup_seconds=seconds[0], solve_seconds=seconds[1])
 
     def _end_by_norm(self, system: Iteration, b: Any, guess: Any, rtol: float, atol: float) -> None:
-        """Let a system end by another norm than that of the residual: see `Iteration.end_by`."""
+        """Let a system end by another norm than that of the residual."""
         share, least, of_guess = rtol * rtol, power_times(atol, system.shift) ** 2, 0.0
         with np.errstate(all="ignore"):
             if self.norm == "preconditioned":
                 M = self._M.csr if isinstance(self._M, AdmittedMatrix) else self._M
                 z = b if M is None else M @ b
                 least = max(share * power_times(abs(real_product(b, z)), 2 * system.shift), least)
-            elif guess is not None:
+                system.end_by(PreconditionedTarget(share, least))
+                return
+            if guess is not None:
                 of_guess = 2 * real_product(guess, b) - real_product(guess, self._A @ guess)
                 of_guess = math.copysign(power_times(abs(of_guess), 2 * system.shift), of_guess)
         find_hidden = lambda: self._find_hidden(b, system.solution(), max(WEAK)).energy  # noqa: E731
-        system.end_by(self.norm, share, least, of_guess, find_hidden)
+        rounding = (UNITS * float(np.finfo(system.dtype).eps)) ** 2
+        system.end_by(EnergyTarget(share, least, rounding, find_hidden), of_guess)
 
     def _find_hidden(self, b: Any, x: Any, weak: float) -> Hidden:
         """Find what CG, or even the norm of the residual, does not see of the error of x: by the residual in the units

@@ -22,6 +22,7 @@ from mcprecond.solvers import Reason
 from mcprecond.solvers.cg import ConjugateGradients
 from mcprecond.solvers.driver import choose_units, solution_of
 from mcprecond.solvers.eisenstat import EisenstatIteration
+from mcprecond.solvers.target import Target
 
 
 def random_vector(n: int, seed: int = 0) -> np.ndarray:
@@ -229,7 +230,7 @@ def test_units_follow_the_larger_part_of_the_first_residual(of_A, of_b, of_guess
 def test_a_solution_that_loses_digits_converged_if_its_residual_is_at_the_limit(limit, share):
     """As without another unit: at the limit is converged, beyond it is not."""
     iteration = SimpleNamespace(
-        shift=900, backend=get_backend("cpu"), norm="residual", limit=limit, taken=[], best_norm=math.inf, best=None
+        shift=900, backend=get_backend("cpu"), target=Target(), limit=limit, taken=[], best_norm=math.inf, best=None
     )
     iteration.is_iterate = lambda x: False
     iteration.norm_in_units = lambda norm: norm
