@@ -25,19 +25,29 @@ def prepare(size: int) -> dict[str, Any]:
 
 
 # shown in the docs
-def solve(problem: dict[str, Any], device: str = "cpu") -> np.ndarray:
-    """The probability that a walker from a pixel meets the first kind of seed before the second."""
+def system(problem: dict[str, Any], beta: float = BETA, least: float = 1e-6) -> tuple[sp.csr_array, np.ndarray]:
+    """The Laplacian on the pixels that are no seeds, and the right-hand side that the seeds make."""
     image, seeds = problem["image"], problem["seeds"].ravel()
     number = np.arange(image.size).reshape(image.shape)
     i, j = (np.concatenate([part.ravel() for part in parts]) for parts in zip(*neighbors(number), strict=True))
-    weights = np.exp(-BETA * (image.ravel()[i] - image.ravel()[j]) ** 2 / (10 * image.std())) + 1e-6
+    weights = np.exp(-beta * (image.ravel()[i] - image.ravel()[j]) ** 2 / (10 * image.std())) + least
     W = sp.coo_array((weights, (i, j)), shape=(image.size,) * 2)
     L = sp.csr_array(sp.diags_array((W + W.T).sum(axis=1)) - W - W.T)
     free = np.flatnonzero(seeds == 0)
-    A, b = on(device, L[free][:, free], -(L[free] @ (seeds == 1).astype(float)))
-    probability = (seeds == 1).astype(float)
-    probability[free] = to_host(pcg(A, b, M=SmoothedAggregation(A), rtol=RTOL).x)
-    return probability.reshape(image.shape)
+    return L[free][:, free], -(L[free] @ (seeds == 1).astype(float))
+
+
+def solve(problem: dict[str, Any], device: str = "cpu") -> np.ndarray:
+    """The probability that a walker from a pixel meets the first kind of seed before the second."""
+    A, b = on(device, *system(problem))
+    return on_image(problem, to_host(pcg(A, b, M=SmoothedAggregation(A), rtol=RTOL).x))
+
+
+def on_image(problem: dict[str, Any], x: np.ndarray) -> np.ndarray:
+    """The probabilities on all pixels, by those on the pixels that are no seeds."""
+    probability = (problem["seeds"] == 1).astype(float)
+    probability[problem["seeds"] == 0] = x
+    return probability
 
 
 # end

@@ -49,8 +49,13 @@ def test_files_that_a_page_names_exist(page):
     indirect=["device"],
 )
 def test_code_prints_what_the_page_says(page, device, tmp_path, monkeypatch):
-    """The blocks of a page run one after the other; those for a GPU run beside them, on copies of their names."""
+    """The blocks of a page run one after the other; those for a GPU run beside them, on copies of their names. A page
+    of the gallery may import its example, which it offers for download.
+    """
     monkeypatch.chdir(tmp_path)
+    if page.parent.name == "gallery":
+        monkeypatch.syspath_prepend(DOCS.parent / "examples" / "gallery")
+        monkeypatch.delitem(sys.modules, page.stem, raising=False)
     text, names = page.read_text(), {}
     blocks = list(BLOCK.finditer(text))
     assert len(blocks) == len(re.findall(r"^```(?:python|\{code-block\} python)$", text, re.MULTILINE))
