@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpocon
 
 #: Decimal exponents: of the largest condition and contrast, and of the tolerances.
 DECADES, RTOLS = 12.0, (-10.0, -4.0)
@@ -213,6 +214,8 @@ class Exact:
     ----------
     changed : float
         By which share the last step of refinement changed the solution, in the energy norm.
+    condition : float
+        That of A with a diagonal of 1, in the 1-norm, as LAPACK estimates it.
 
     Raises
     ------
@@ -230,6 +233,7 @@ class Exact:
             factor = cho_factor(scaled, lower=True)
         except np.linalg.LinAlgError as error:
             raise ValueError("A is not definite in double precision") from error
+        self.condition = 1 / float(dpocon(factor[0], abs(scaled).sum(axis=0).max(), uplo="L")[0])
         largest = float(abs(scale * cho_solve(factor, scale * b)).max())
         self.places = PLACES - math.frexp(largest)[1]
         right = integers(b, places_of_b := places_for(b))
