@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from mcprecond.linalg.powers import times_power
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.solvers.cg import ConjugateGradients
 from mcprecond.solvers.columns import ColumnsIteration
+from mcprecond.solvers.energy import CORRECTED
 from mcprecond.solvers.iteration import Iteration
 from mcprecond.solvers.named import NAMES
 from mcprecond.solvers.nullspace import Projected, ProjectedColumns, ProjectedConjugateGradients, null_space_basis
@@ -27,6 +29,8 @@ from mcprecond.typing import Form, Norm, NullSpace
 
 NORMS: tuple[Norm, ...] = ("residual", "energy", "preconditioned")
 FORMS = ("auto", "plain", "eisenstat")
+#: The reasons after which a result can find the correction of x, and the least number of iterations it may take there.
+ENDED, LEAST_CORRECTED = (Reason.CONVERGED, Reason.STAGNATED), 100
 
 
 class PreconditionedCG(Solver):
@@ -115,6 +119,14 @@ class PreconditionedCG(Solver):
         reason = Reason.CONVERGED_IN_DOUBLE if second.converged else second.reason
         return merge([first, second], stages, reason=reason)
 
+    def _result(self, system: Iteration, *arguments: Any, **options: Any) -> SolveResult[Any]:
+        """See `Solver`. If the solve has ended by the energy norm, its coefficients know how to correct x."""
+        result = super()._result(system, *arguments, **options)
+        if self.norm == "energy" and result.reason in ENDED and result._system is not None:
+            most = max(result.iterations, LEAST_CORRECTED)
+            system.energy.correct = partial(find_correction, self.matrix, self.M, self._options, most)
+        return result
+
     def _wide_solver(self, dtype: np.dtype[Any]) -> PreconditionedCG:
         """The same method with everything in one dtype, also the values that M stores."""
         if dtype not in self._wide_solvers:
@@ -183,3 +195,11 @@ class PreconditionedCG(Solver):
         if self._form == "eisenstat":
             unfit = "nullspace" if self._is_projected else "several columns" if "columns" in incompatibility else "M"
             raise ValueError(f"form='eisenstat' does not fit {unfit}: {incompatibility}; use form='plain'")
+
+
+def find_correction(matrix: AdmittedMatrix, M: Any, options: dict[str, Any], most: int, r: Any) -> Any:
+    """Solve for the correction of a vector with this residual, by at most so many iterations."""
+    solver = PreconditionedCG(matrix, M, **options)
+    found = solver.solve(r, rtol=CORRECTED, maxiter=most)
+    solver.release()
+    return found.x

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mcprecond.solvers.backward import (
+    accurate_residual,
     energy_of,
     find_backward_error,
     find_componentwise_error,
@@ -144,18 +145,23 @@ class SolveResult(Generic[ArrayT]):
     @cached_property
     def energy_error(self) -> Any:
         """An estimate of ``||x - x*||_A / ||x*||_A``, with the solution x*, by the coefficients of CG; NaN where these
-        are not known, or too few. See `energy_delay`.
+        are not known, or too few. See `energy_delay`. If the solve was to end by ``norm="energy"``, and has come to
+        an end, some more iterations find the correction of x when this is asked for first, and its norm is the error.
         """
         found = self._estimate
         if found is None:
             return np.nan
         # Where there was a guess, ||x*||_A^2 is what x has, but for its error.
         if self._system is None:
-            whole, unseen = found.whole, 0.0
+            whole, square = found.whole, max(found.last, self._coefficients.hidden)
         else:
             matrix, b = self._system
-            whole, unseen = energy_of(matrix, b, self.x) + found.last, rounding_of(matrix, self.x)
-        square = max(found.last, self._coefficients.hidden, unseen)
+            if self._coefficients.correct is not None:
+                r = accurate_residual(matrix, b, self.x)
+                last = square = max(energy_of(matrix, r, self._coefficients.correct(r)), 0.0)
+            else:
+                last, square = found.last, max(found.last, self._coefficients.hidden, rounding_of(matrix, self.x))
+            whole = energy_of(matrix, b, self.x) + last
         return float(np.sqrt(square / whole)) if whole > 0 else np.nan
 
     @property
