@@ -15,9 +15,10 @@ the host by integers, without rounding. `PCG(A, M, norm="energy")` solves each w
 Summaries are of the solves that ended by the estimate, as CONVERGED: `within` is the share of the estimates within a
 factor of 2 of the true error, `too_small` and `too_large` are the shares of the others, `far_too_small` is the number
 that are more than 10 times too small, `largest_ratio` is the largest true error over its estimate, and
-`largest_over_rtol` the largest one over rtol. Other solves are counted by their reasons. There is a summary of all
-solves, of each family and of each M, and one of the systems that double precision can solve to the tolerance, "well-
-posed": their condition times the machine epsilon is at most rtol.
+`largest_over_rtol` the largest one over rtol; `above_rtol` is the number of true errors above 2 rtol, and `told` how
+many of their estimates are above rtol. Other solves are counted by their reasons. There is a summary of all solves, of
+each family and of each M, and one of the systems that double precision can solve to the tolerance, "well- posed": their
+condition times the machine epsilon is at most rtol.
 """
 
 from __future__ import annotations
@@ -120,6 +121,8 @@ def summary(cases: list[dict[str, Any]], M: str | None = None) -> dict[str, Any]
         "largest_ratio": float(ratios.max()),
         "far_too_small": int(np.sum(ratios > 10)),
         "largest_over_rtol": max(solve["true_error"] / rtol for rtol, solve in ended),
+        "above_rtol": len(above := [(rtol, solve) for rtol, solve in ended if solve["true_error"] > RIGHT * rtol]),
+        "told": sum(solve["energy_error"] > rtol for rtol, solve in above),
     }
 
 

@@ -10,7 +10,7 @@ S times the last gain is at most the share TAU of the sum, hardly anything is mi
 
 The error of the last iterate is what the gains that are still to come add up to: the sum of the geometric series that
 falls as the last gains do. A solve that has ended by the energy norm leaves a better way: the correction of its last
-iterate x, which solves A e = b - A x, has the energy of the error, and few iterations of CG find that to a digit. They
+iterate x, which solves A e = b - A x, has the energy of the error, and some iterations of CG find that. They
 begin with the true residual, so that they see what rounding has left in x, too.
 
 Strakos, Tichy: On error estimation in the conjugate gradient method and why it works in finite precision computations,
@@ -35,8 +35,9 @@ TAU, SINCE = 0.25, 1e-4
 LEAST = 3
 #: An error of at most UNITS times the machine epsilon, relative to ||x||_A, counts as zero.
 UNITS = 4
-#: The error that is left in a correction, relative to it.
-CORRECTED = 0.25
+#: The tolerance of a correction. A digit would do, but the error of x may be in eigenvectors that CG finds late: of 20
+#: solves with such errors, 6 had a wrong estimate with 0.25, and none with this one.
+CORRECTED = 0.01
 
 
 class ErrorEstimate(NamedTuple):

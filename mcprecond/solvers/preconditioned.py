@@ -29,8 +29,9 @@ from mcprecond.typing import Form, Norm, NullSpace
 
 NORMS: tuple[Norm, ...] = ("residual", "energy", "preconditioned")
 FORMS = ("auto", "plain", "eisenstat")
-#: The reasons after which a result can find the correction of x, and the least number of iterations it may take there.
-ENDED, LEAST_CORRECTED = (Reason.CONVERGED, Reason.STAGNATED), 100
+#: The reasons after which a result can find the correction of x, and how many times as many iterations as the solve that
+#: may take, and more of them.
+ENDED, CORRECTING = (Reason.CONVERGED, Reason.STAGNATED), (2, 100)
 
 
 class PreconditionedCG(Solver):
@@ -123,7 +124,7 @@ class PreconditionedCG(Solver):
         """See `Solver`. If the solve has ended by the energy norm, its coefficients know how to correct x."""
         result = super()._result(system, *arguments, **options)
         if self.norm == "energy" and result.reason in ENDED and result._system is not None:
-            most = max(result.iterations, LEAST_CORRECTED)
+            most = CORRECTING[0] * result.iterations + CORRECTING[1]
             system.energy.correct = partial(find_correction, self.matrix, self.M, self._options, most)
         return result
 
