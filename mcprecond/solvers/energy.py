@@ -35,8 +35,7 @@ TAU, SINCE = 0.25, 1e-4
 LEAST = 3
 #: An error of at most UNITS times the machine epsilon, relative to ||x||_A, counts as zero.
 UNITS = 4
-#: The tolerance of a correction. A digit would do, but the error of x may be in eigenvectors that CG finds late: of 20
-#: solves with such errors, 6 had a wrong estimate with 0.25, and none with this one.
+#: The tolerance of a correction. A digit would do, if the error of x were not in eigenvectors that CG finds late.
 CORRECTED = 0.01
 
 

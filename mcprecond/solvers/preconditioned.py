@@ -29,8 +29,8 @@ from mcprecond.typing import Form, Norm, NullSpace
 
 NORMS: tuple[Norm, ...] = ("residual", "energy", "preconditioned")
 FORMS = ("auto", "plain", "eisenstat")
-#: The reasons after which a result can find the correction of x, and how many times as many iterations as the solve that
-#: may take, and more of them.
+#: The reasons after which a result can find the correction of x. That may take so many times as many iterations as the
+#: solve, and so many more.
 ENDED, CORRECTING = (Reason.CONVERGED, Reason.STAGNATED), (2, 100)
 
 
