@@ -14,11 +14,12 @@ the host by integers, without rounding. `PCG(A, M, norm="energy")` solves each w
 
 Summaries are of the solves that ended by the estimate, as CONVERGED: `within` is the share of the estimates within a
 factor of 2 of the true error, `too_small` and `too_large` are the shares of the others, `far_too_small` is the number
-that are more than 10 times too small, `largest_ratio` is the largest true error over its estimate, and
-`largest_over_rtol` the largest one over rtol; `above_rtol` is the number of true errors above 2 rtol, and `told` how
-many of their estimates are above rtol. Other solves are counted by their reasons. There is a summary of all solves, of
-each family and of each M, and one of the systems that double precision can solve to the tolerance, "well- posed": their
-condition times the machine epsilon is at most rtol.
+that are more than 10 times too small, `largest_ratio` is the largest true error over its estimate, but for the number
+of those that are `unknown`, where there is no estimate or zero, and `largest_over_rtol` the largest one over rtol;
+`above_rtol` is the number of true errors above 2 rtol, and `told` how many of their estimates are above rtol. Other
+solves are counted by their reasons. There is a summary of all solves, of each family and of each M, and one of the
+systems that double precision can solve to the tolerance, "well- posed": their condition times the machine epsilon is at
+most rtol.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def summary(cases: list[dict[str, Any]], M: str | None = None) -> dict[str, Any]
     """How good the estimates of these solves are, with an M or with all."""
     solves = [(case["rtol"], solve) for case in cases for solve in case["solves"] if M in (None, solve["M"])]
     reasons = Counter(solve["reason"] for _, solve in solves)
-    ended = [(rtol, solve) for rtol, solve in solves if solve["reason"] == "CONVERGED" and solve["ratio"] is not None]
+    ended = [(rtol, solve) for rtol, solve in solves if solve["reason"] == "CONVERGED"]
     found: dict[str, Any] = {
         "systems": len(cases),
         "solves": len(solves),
@@ -113,12 +114,14 @@ def summary(cases: list[dict[str, Any]], M: str | None = None) -> dict[str, Any]
     }
     if not ended:
         return found
-    ratios = np.array([solve["ratio"] for _, solve in ended])
+    ratios = np.array([np.inf if solve["ratio"] is None else solve["ratio"] for _, solve in ended])
+    known = ratios[np.isfinite(ratios)]
     return found | {
         "within": float(np.mean((ratios >= 1 / RIGHT) & (ratios <= RIGHT))),
         "too_small": float(np.mean(ratios > RIGHT)),
         "too_large": float(np.mean(ratios < 1 / RIGHT)),
-        "largest_ratio": float(ratios.max()),
+        "unknown": len(ratios) - len(known),
+        "largest_ratio": float(known.max(initial=0)),
         "far_too_small": int(np.sum(ratios > 10)),
         "largest_over_rtol": max(solve["true_error"] / rtol for rtol, solve in ended),
         "above_rtol": len(above := [(rtol, solve) for rtol, solve in ended if solve["true_error"] > RIGHT * rtol]),

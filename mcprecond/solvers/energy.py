@@ -9,9 +9,9 @@ S times the last gain is at most the share TAU of the sum, hardly anything is mi
 ||x||_A^2 is the sum of all gains and (b + r_0)'x_0, where x_0 is the initial guess.
 
 The error of the last iterate is what the gains that are still to come add up to: the sum of the geometric series that
-falls as the last gains do. A solve that has ended by the energy norm leaves a better way: the correction of its last
-iterate x, which solves A e = b - A x, has the energy of the error, and some iterations of CG find that. They
-begin with the true residual, so that they see what rounding has left in x, too.
+falls as the last gains do. A solve that has ended by the energy norm leaves a better way: the correction e of its last
+iterate x, which solves A e = b - A x, has the energy of the error, and the gains of some iterations of CG for e add up
+to it. They begin with the true residual, so that they see what rounding has left in x, too.
 
 Strakos, Tichy: On error estimation in the conjugate gradient method and why it works in finite precision computations,
 Electron. Trans. Numer. Anal. 13, 2002.
@@ -74,8 +74,8 @@ class Coefficients:
         What CG does not see of the square of the error, and after how many iterations that was found; see
         weak_parts.py.
     correct : function, optional
-        It returns the correction of x, to about the share CORRECTED of its energy norm, for the residual of x. Solves
-        that have ended by the energy norm have one.
+        It returns the square of the energy norm of the correction of x, for the residual of x. Solves that have ended
+        by the energy norm have one.
     """
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class Coefficients:
         self.products: list[float] = []
         self.of_guess, self.starts = 0.0, [0]
         self.hidden, self.hidden_at = 0.0, -1
-        self.correct: Callable[[Any], Any] | None = None
+        self.correct: Callable[[Any], float] | None = None
 
     def rescale(self, shift: int) -> None:
         """Take note that b and x were multiplied by 2^shift."""

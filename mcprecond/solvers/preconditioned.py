@@ -29,7 +29,7 @@ from mcprecond.typing import Form, Norm, NullSpace
 
 NORMS: tuple[Norm, ...] = ("residual", "energy", "preconditioned")
 FORMS = ("auto", "plain", "eisenstat")
-#: The reasons after which a result can find the correction of x. That may take so many times as many iterations as the
+#: The reasons after which a result can find the error of x. That may take so many times as many iterations as the
 #: solve, and so many more.
 ENDED, CORRECTING = (Reason.CONVERGED, Reason.STAGNATED), (2, 100)
 
@@ -121,11 +121,11 @@ class PreconditionedCG(Solver):
         return merge([first, second], stages, reason=reason)
 
     def _result(self, system: Iteration, *arguments: Any, **options: Any) -> SolveResult[Any]:
-        """See `Solver`. If the solve has ended by the energy norm, its coefficients know how to correct x."""
+        """See `Solver`. If the solve has ended by the energy norm, its coefficients know how to find its error."""
         result = super()._result(system, *arguments, **options)
         if self.norm == "energy" and result.reason in ENDED and result._system is not None:
             most = CORRECTING[0] * result.iterations + CORRECTING[1]
-            system.energy.correct = partial(find_correction, self.matrix, self.M, self._options, most)
+            system.energy.correct = partial(energy_of_correction, self.matrix, self.M, self._options, most)
         return result
 
     def _wide_solver(self, dtype: np.dtype[Any]) -> PreconditionedCG:
@@ -198,9 +198,10 @@ class PreconditionedCG(Solver):
             raise ValueError(f"form='eisenstat' does not fit {unfit}: {incompatibility}; use form='plain'")
 
 
-def find_correction(matrix: AdmittedMatrix, M: Any, options: dict[str, Any], most: int, r: Any) -> Any:
-    """Solve for the correction of a vector with this residual, by at most so many iterations."""
+def energy_of_correction(matrix: AdmittedMatrix, M: Any, options: dict[str, Any], most: int, r: Any) -> float:
+    """The square of the energy norm of the correction of a vector with this residual, by at most so many iterations."""
     solver = PreconditionedCG(matrix, M, **options)
     found = solver.solve(r, rtol=CORRECTED, maxiter=most)
     solver.release()
-    return found.x
+    known = found._coefficients  # None where r is zero
+    return 0.0 if known is None else max(known.whole, known.hidden)

@@ -157,8 +157,7 @@ class SolveResult(Generic[ArrayT]):
         else:
             matrix, b = self._system
             if self._coefficients.correct is not None:
-                r = accurate_residual(matrix, b, self.x)
-                last = square = max(energy_of(matrix, r, self._coefficients.correct(r)), 0.0)
+                last = square = self._coefficients.correct(accurate_residual(matrix, b, self.x))
             else:
                 last, square = found.last, max(found.last, self._coefficients.hidden, rounding_of(matrix, self.x))
             whole = energy_of(matrix, b, self.x) + last

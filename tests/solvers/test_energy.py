@@ -217,7 +217,9 @@ def test_estimates_of_sums_of_geometric_series(rates, count):
 
 
 def test_estimates_are_right_on_random_systems(to_device, backend):
-    """With conditions and contrasts up to 1e12: at most one in ten is not within a factor of 2 of the true error."""
+    """With conditions and contrasts up to 1e12: at most one in ten is not within a factor of 2 of the true error, and
+    none is ten times too small.
+    """
     ratios = []
     for seed in range(30):
         system = draw(seed, 200)
@@ -229,7 +231,7 @@ def test_estimates_are_right_on_random_systems(to_device, backend):
     ratios = np.array(ratios)
     assert len(ratios) >= 100
     assert np.mean((ratios >= 0.5) & (ratios <= 2)) >= 0.9
-    assert np.mean(ratios > 10) <= 0.02
+    assert ratios.max() <= 10
 
 
 @pytest.mark.parametrize("seed", range(10))
