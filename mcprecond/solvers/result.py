@@ -94,7 +94,8 @@ class Stage(NamedTuple):
 class SolveResult(Generic[ArrayT]):
     """The solution and how it was reached. Unpacks as ``x, info = result``, like SciPy's solvers.
 
-    A result refers to A and b, not to copies of them, for the errors that it computes when they are asked for.
+    A result refers to A and b, not to copies of them, for the errors that it computes when they are asked for; after
+    ``norm="energy"`` to M, too.
 
     Attributes
     ----------
