@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from report.noise import Range, mean, verdict
-from report.results import OURS, RESULTS, Document, date, place, runs
+from report.results import OURS, RESULTS, Document, date, measured, place, runs
 from report.tables import number
 
 
@@ -50,3 +50,20 @@ def agreement(document: Document) -> str:
     digests, names = first["digests"], " and ".join(case["name"] for case in document["cases"])
     same = sum(all(case["digests"].get(name) == one for case in others) for name, one in digests.items())
     return f" Of {len(digests)} results, {same} have the same bits on {names}."
+
+
+def of_error_estimates(results: Path = RESULTS) -> str:
+    """How near estimates of the error in the energy norm come to the true error, on each device that was measured."""
+    found = runs(["error-estimates-cpu", "error-estimates-gpu"], results).values()
+    return " ".join(map(estimates, found))
+
+
+def estimates(document: Document) -> str:
+    """The solves, the share of right estimates, and the worst of them."""
+    found = document["summaries"]["all"]
+    solves = f"{found['ended']} of {found['solves']} solves of {found['systems']} random systems end by the energy norm"
+    right = f"{100 * found['within']:.1f}% of these have an estimate within a factor of 2 of the true error"
+    worst = f"{found['far_too_small']} have one that is more than 10 times too small"
+    above = f"In {found['above_rtol']} of them the true error is more than twice `rtol`"
+    told = f"at most {number(found['largest_over_rtol'])} times, and `energy_error` says so in {found['told']}"
+    return f"{solves} on {measured(document)}: {right}, and {worst}. {above}, {told}."

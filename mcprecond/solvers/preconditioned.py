@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from mcprecond.linalg.powers import times_power
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.solvers.cg import ConjugateGradients
 from mcprecond.solvers.columns import ColumnsIteration
+from mcprecond.solvers.energy import CORRECTED
 from mcprecond.solvers.iteration import Iteration
 from mcprecond.solvers.named import NAMES
 from mcprecond.solvers.nullspace import Projected, ProjectedColumns, ProjectedConjugateGradients, null_space_basis
@@ -27,6 +29,9 @@ from mcprecond.typing import Form, Norm, NullSpace
 
 NORMS: tuple[Norm, ...] = ("residual", "energy", "preconditioned")
 FORMS = ("auto", "plain", "eisenstat")
+#: The reasons after which a result can find the error of x. That may take so many times as many iterations as the
+#: solve, and so many more.
+ENDED, CORRECTING = (Reason.CONVERGED, Reason.STAGNATED), (2, 100)
 
 
 class PreconditionedCG(Solver):
@@ -114,6 +119,14 @@ class PreconditionedCG(Solver):
         reason = Reason.CONVERGED_IN_DOUBLE if second.converged else second.reason
         return merge([first, second], stages, reason=reason)
 
+    def _result(self, system: Iteration, *arguments: Any, **options: Any) -> SolveResult[Any]:
+        """See `Solver`. If the solve has ended by the energy norm, its coefficients know how to find its error."""
+        result = super()._result(system, *arguments, **options)
+        if self.norm == "energy" and result.reason in ENDED and result._system is not None:
+            most = CORRECTING[0] * result.iterations + CORRECTING[1]
+            system.energy.correct = partial(energy_of_correction, self.matrix, self.M, self._options, most)
+        return result
+
     def _wide_solver(self, dtype: np.dtype[Any]) -> PreconditionedCG:
         """The same method with everything in one dtype, also the values that M stores."""
         if dtype not in self._wide_solvers:
@@ -182,3 +195,12 @@ class PreconditionedCG(Solver):
         if self._form == "eisenstat":
             unfit = "nullspace" if self._is_projected else "several columns" if "columns" in incompatibility else "M"
             raise ValueError(f"form='eisenstat' does not fit {unfit}: {incompatibility}; use form='plain'")
+
+
+def energy_of_correction(matrix: AdmittedMatrix, M: Any, options: dict[str, Any], most: int, r: Any) -> float:
+    """The square of the energy norm of the correction of a vector with this residual, by at most so many iterations."""
+    solver = PreconditionedCG(matrix, M, **options)
+    found = solver.solve(r, rtol=CORRECTED, maxiter=most)
+    solver.release()
+    known = found._coefficients  # None where r is zero
+    return 0.0 if known is None else max(known.whole, known.hidden)

@@ -97,7 +97,8 @@ class Stage(NamedTuple):
 class SolveResult(Generic[ArrayT]):
     """The solution and how it was reached. Unpacks as ``x, info = result``, like SciPy's solvers.
 
-    A result refers to A and b, not to copies of them, for the errors that it computes when they are asked for.
+    A result refers to A and b, not to copies of them, for the errors that it computes when they are asked for; after
+    ``norm="energy"`` to M, too.
 
     Attributes
     ----------
@@ -148,32 +149,49 @@ class SolveResult(Generic[ArrayT]):
     @cached_property
     def energy_error(self) -> Any:
         """An estimate of ``||x - x*||_A / ||x*||_A``, with the solution x*, by the coefficients of CG; NaN where these
-        are not known, or too few. See `energy_delay`.
+        are not known, or too few. See `energy_delay`. If the solve was to end by ``norm="energy"``, and has come to
+        an end, some more iterations find the correction of x when this is asked for first, and its norm is the error.
         """
-        found = self._estimate
-        return np.nan if found is None else self._energies[0]
+        if self._estimate is None or self._coefficients.correct is None:
+            return self._estimated_error
+        matrix, b = self._system
+        return self._relative_energy(self._coefficients.correct(accurate_residual(matrix, b, self.x)))
 
     @cached_property
-    def _energies(self) -> tuple[float, float]:
-        """The relative energy error and ``||x*||_A^2``, with the solution x*, where there is an estimate."""
-        square, whole = max(self._estimate.last, self._coefficients.hidden), self._estimate.whole
+    def _estimated_error(self) -> float:
+        """The relative energy error by the coefficients of CG, and by what the residual says; NaN where not known."""
+        if self._estimate is None:
+            return np.nan
+        square = max(self._estimate.last, self._coefficients.hidden)
         if self._system is not None:
             matrix, b = self._system
             r = accurate_residual(matrix, b, self.x)
             square = max(square, least_energy(matrix, r), rounding_of(matrix, self.x))
-            whole = energy_of(matrix, b, self.x, r) + self._estimate.last  # also where there was a guess
-        return float(np.sqrt(square / whole)) if whole > 0 else np.nan, whole
+        return self._relative_energy(square)
+
+    def _relative_energy(self, square: float) -> float:
+        """The energy norm of an error, relative to that of the solution, by its square."""
+        whole = self._square_of_solution + square
+        return float(np.sqrt(square / whole)) if whole > 0 else np.nan
+
+    @cached_property
+    def _square_of_solution(self) -> float:
+        """``||x*||_A^2 - ||x* - x||_A^2``, also where there was a guess; where A is an operator, about that."""
+        if self._system is None:
+            return self._estimate.whole
+        matrix, b = self._system
+        return energy_of(matrix, b, self.x, accurate_residual(matrix, b, self.x))
 
     @cached_property
     def energy_errors(self) -> npt.NDArray[np.float64]:
-        """The relative energy error at the start and after every iteration, shape (iterations + 1,): the estimate of
-        the last one, and what the iterations in between have reduced it by. NaN before the last stage, and where
-        `energy_error` is NaN.
+        """The relative energy error at the start and after every iteration by the coefficients of CG, shape
+        (iterations + 1,): the estimate of the last one, and what the iterations in between have reduced it by. NaN
+        before the last stage, and where `energy_error` is NaN.
         """
-        errors = np.full(len(self.residuals), np.nan)
-        if not np.isnan(self.energy_error):
+        errors, last = np.full(len(self.residuals), np.nan), self._estimated_error
+        if not np.isnan(last):
             squares = np.append(np.cumsum(self._coefficients.gains[::-1])[::-1], 0.0)
-            errors[-len(squares) :] = np.sqrt(squares / self._energies[1] + self.energy_error**2)
+            errors[-len(squares) :] = np.sqrt(squares / self._square_of_solution + last**2)
         return errors
 
     @property

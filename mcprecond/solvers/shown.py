@@ -17,7 +17,8 @@ def describe(result: SolveResult[Any], why: str) -> str:
     """The text: why the solve ended, and a line for each thing that is known. Of several columns it has the largest
     numbers.
     """
-    error, condition = largest(result.energy_error), largest(result.condition)
+    error = largest([column._estimated_error for column in result._each])
+    condition = largest(result.condition)
     lines = {
         "method": way_of(result),
         "iterations": iterations_of(result),
@@ -68,7 +69,7 @@ def draw(columns: Sequence[SolveResult[Any]], stages: Sequence[Stage], ax: Any) 
     for k, column in enumerate(columns):
         labels = ("residual, relative to b", "energy error, estimated") if k == 0 else (None, None)
         draw_line(ax, column.residuals / (column.norm_of_b or 1.0), labels[0], RESIDUAL)
-        if not np.isnan(column.energy_error):
+        if not np.isnan(column._estimated_error):
             draw_line(ax, column.energy_errors, labels[1], ERROR)
     begin = 0
     for stage in stages:

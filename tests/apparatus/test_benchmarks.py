@@ -66,6 +66,7 @@ def test_a_run_keeps_what_the_same_code_has_measured(tmp_path):
         "robustness.py --cases neumann tree",
         "steps.py cpu --repeats 1 --cases plate circuit",
         "accuracy.py cpu",
+        "error_estimates.py cpu",
         "advection.py cpu --repeats 1 --flows vortex",
         "hierarchies.py cpu --repeats 1 --cases grid2d_1024 elasticity48",
         "ilu.py cpu --repeats 1 --cases grid2d_1024",

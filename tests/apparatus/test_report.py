@@ -284,3 +284,15 @@ def test_regret_is_the_time_lost_against_the_best():
     assert [solves.is_best(case) for case in cases] == ["no", "yes"]
     lost[0]["solve"] = quartiles(11.0, 2.5)
     assert solves.is_best(cases[0]) == "not decided"
+
+
+def test_the_page_on_errors_says_how_near_the_estimates_come():
+    from report.results import runs
+    from report.sentences import of_error_estimates
+
+    assert "{{ error_estimates }}" in (ROOT / "docs" / "how-to" / "good-enough.md").read_text()
+    said, documents = of_error_estimates(), runs(["error-estimates-cpu", "error-estimates-gpu"])
+    assert documents
+    for document in documents.values():
+        found = document["summaries"]["all"]
+        assert f"{found['ended']} of {found['solves']} solves" in said and f"{100 * found['within']:.1f}%" in said

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from reference.definite import Exact, draw
 
 from mcprecond import PCG, MulticolorSGS, bicgstab, gmres, pcg, problems, solve
 from mcprecond.matrix import admit_matrix
@@ -245,6 +246,36 @@ def test_estimates_of_sums_of_geometric_series(rates, count):
     before = float((rates ** (count - found.delay) / (1 - rates)).sum())
     assert 0.7 * before <= found.bound <= 1.0001 * before
     assert tail / 4 <= found.last <= 4 * tail or tail < 1e-300
+
+
+def test_estimates_are_right_on_random_systems(to_device, backend):
+    """With conditions and contrasts up to 1e12: at most one in ten is not within a factor of 2 of the true error, and
+    none is ten times too small.
+    """
+    ratios = []
+    for seed in range(30):
+        system = draw(seed, 200)
+        exact, A, b = Exact(system.A, system.b), to_device(system.A), to_device(system.b)
+        for M in (None, "jacobi", "sgs", "ilu0", "multigrid"):
+            result = pcg(A, b, M=M, rtol=system.rtol, norm="energy", maxiter=5000)
+            if result.reason is Reason.CONVERGED:
+                ratios.append(exact.error(backend.to_host(result.x)) / result.energy_error)
+    ratios = np.array(ratios)
+    assert len(ratios) >= 100
+    assert np.mean((ratios >= 0.5) & (ratios <= 2)) >= 0.9
+    assert ratios.max() <= 10
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_true_errors_of_random_systems_are_known(seed):
+    """Refinement by floats of extended precision finds the same solution."""
+    system = draw(seed, 150)
+    exact, x = Exact(system.A, system.b), solution(system.A, system.b)
+    rounded = np.asarray(x, float)
+    assert exact.changed <= 1e-20
+    assert exact.error(np.zeros(len(x))) == pytest.approx(1)
+    assert exact.error(1.001 * rounded) == pytest.approx(1e-3, rel=1e-3)
+    assert exact.error(rounded) < 1e-7
 
 
 @pytest.mark.parametrize("M", ["none", "jacobi", "sgs", "ilu0", "multigrid"])
