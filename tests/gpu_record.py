@@ -169,9 +169,15 @@ def run_once(claims: Path, progress: Path, variables: dict[str, str]) -> tuple[C
             time.sleep(0.2)
             for process in [process for process in running if process.poll() is not None]:
                 print(running.pop(process).read_text(), flush=True)
-    finally:
+    finally:  # when it is cut off, pytest still says what has failed
         for process in running:
-            process.terminate()
+            process.send_signal(signal.SIGINT)
+        for process, log in running.items():
+            try:
+                process.wait(timeout=15)
+            except subprocess.TimeoutExpired:
+                process.kill()
+            print(log.read_text(), flush=True)
     return total(claims, progress)
 
 
