@@ -44,6 +44,7 @@ myst_enable_extensions = ["deflist", "substitution"]
 myst_substitutions = {f"gallery_{name}": sentence for name, sentence in sentences.of_gallery().items()}
 myst_substitutions["determinism"] = sentences.of_determinism()
 myst_substitutions["error_estimates"] = sentences.of_error_estimates()
+myst_substitutions["alarms"] = sentences.of_alarms()
 
 autodoc_typehints = "none"  # the docstrings say more than Any
 numpydoc_show_class_members = False  # the template of classes does

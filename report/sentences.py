@@ -67,3 +67,21 @@ def estimates(document: Document) -> str:
     above = f"In {found['above_rtol']} of them the true error is more than twice `rtol`"
     told = f"at most {number(found['largest_over_rtol'])} times, and `energy_error` says so in {found['told']}"
     return f"{solves} on {measured(document)}: {right}, and {worst}. {above}, {told}."
+
+
+def of_alarms(results: Path = RESULTS) -> str:
+    """How many solves say that the residual may hide an error, and how many of these are wrong about that."""
+    return " ".join(map(alarms, runs(["alarms-cpu", "alarms-gpu"], results).values()))
+
+
+def alarms(document: Document) -> str:
+    """The solves of all matrices, and those of the gallery."""
+    matrices = [case for case in document["cases"] if "solves" in case]
+    solves = [solve for case in matrices for solve in case["solves"] if "alarm" in solve]
+    count, false, missed = (sum(solve[kind] for solve in solves) for kind in ("alarm", "false", "missed"))
+    gallery = [case for case in document["cases"] if "alarms" in case]
+    in_gallery, of_gallery = sum(case["alarms"] for case in gallery), sum(case["count"] for case in gallery)
+    of_matrices = f"Of {len(solves)} solves for {len(matrices)} matrices of the benchmarks on {measured(document)}"
+    right = f"{count} end as `CONVERGED_IN_RESIDUAL`, and for {false} of them no error is above 1%"
+    wrong = f"{missed} end as `CONVERGED` with an error in the energy norm above 1%"
+    return f"{of_matrices}, {right}. {wrong}. Of {of_gallery} solves in the gallery {in_gallery} are alarms."

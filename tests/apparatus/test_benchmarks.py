@@ -67,6 +67,7 @@ def test_a_run_keeps_what_the_same_code_has_measured(tmp_path):
         "steps.py cpu --repeats 1 --cases plate circuit",
         "accuracy.py cpu",
         "error_estimates.py cpu",
+        "alarms.py cpu --cases tree smoke",
         "advection.py cpu --repeats 1 --flows vortex",
         "hierarchies.py cpu --repeats 1 --cases grid2d_1024 elasticity48",
         "ilu.py cpu --repeats 1 --cases grid2d_1024",

@@ -296,3 +296,18 @@ def test_the_page_on_errors_says_how_near_the_estimates_come():
     for document in documents.values():
         found = document["summaries"]["all"]
         assert f"{found['ended']} of {found['solves']} solves" in said and f"{100 * found['within']:.1f}%" in said
+
+
+def test_the_page_on_errors_counts_alarms(tmp_path):
+    from report.sentences import alarms
+
+    assert "{{ alarms }}" in (ROOT / "docs" / "how-to" / "good-enough.md").read_text()
+    kinds = {"alarm": True, "false": False, "missed": False}, {"alarm": False, "false": False, "missed": True}
+    cases = [
+        {"name": "grid", "solves": [*kinds, {"M": "sgs", "reason": "M refuses A"}]},
+        {"name": "smoke", "count": 30, "alarms": 4},
+    ]
+    machine = {"cpu": "a CPU", "gpu": None, "cores": 2, "threads": 2}
+    said = alarms({"cases": cases, "machine": machine, "versions": {"mcprecond": "1"}, "date": "2026-11-28T00:00:00"})
+    assert said.startswith("Of 2 solves for 1 matrices") and "1 end as `CONVERGED_IN_RESIDUAL`, and for 0 of" in said
+    assert "1 end as `CONVERGED` with" in said and said.endswith("Of 30 solves in the gallery 4 are alarms.")
