@@ -170,6 +170,7 @@ def run_once(claims: Path, progress: Path, variables: dict[str, str]) -> tuple[C
             for process in [process for process in running if process.poll() is not None]:
                 print(running.pop(process).read_text(), flush=True)
     finally:  # when it is cut off, pytest still says what has failed
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # which `timeout` sends twice
         for process in running:
             process.send_signal(signal.SIGINT)
         for process, log in running.items():

@@ -325,6 +325,7 @@ class Solver:
         if not self._weak_parts(weak) and not norm * norm > LARGE**2 * known.whole * least:
             return False
         hidden = self._find_hidden(b, x, weak)
+        known.hidden, known.hidden_at = hidden.energy, system.count
         return hidden.energy > LARGE**2 * known.whole or hidden.largest > LARGE * float(abs(x).max())
 
     def release(self) -> None:

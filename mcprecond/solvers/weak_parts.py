@@ -22,7 +22,8 @@ from mcprecond.matrix import AdmittedMatrix
 
 #: The solver looks for parts only if at least the share FEW of the entries of A, in a sample of about SAMPLE entries,
 #: are weak. An entry is weak if its magnitude is at most `weak_for` times the largest one. Entries below LEAST times
-#: the largest one do not count: in an assembled matrix they are rounding errors.
+#: the largest one do not count: in an assembled matrix they are rounding errors. Entries on the diagonal do not count,
+#: either: that of a hub or of a fixed value says nothing about the graph.
 LEAST, FEW, SAMPLE = 1e-14, 2e-3, 2**12
 #: If a solve has reduced the residual by the factor rtol, entries below SEEN times rtol times the largest one have
 #: hardly any effect on it. WEAK has the bounds of SEEN times rtol.
@@ -55,9 +56,12 @@ def spans_decades(matrix: AdmittedMatrix, weak: float) -> bool:
     """Whether entries of a matrix differ so much that its graph may have weakly coupled parts."""
     if matrix.least is not None and matrix.largest is not None and matrix.least > weak * matrix.largest:
         return False
-    sizes = abs(matrix.backend.to_host(matrix.data[:: max(matrix.data.size // SAMPLE, 1)]))
+    xp = matrix.backend.xp
+    places = xp.arange(0, matrix.data.size, max(matrix.data.size // SAMPLE, 1), dtype=matrix.indptr.dtype)
+    rows = xp.searchsorted(matrix.indptr, places, side="right") - 1
+    sizes = matrix.backend.to_host(xp.where(matrix.indices[places] != rows, abs(matrix.data[places]), 0))
     largest = sizes.max(initial=0)
-    return bool(np.mean((sizes >= LEAST * largest) & (sizes <= weak * largest)) >= FEW) if sizes.size else False
+    return bool(largest > 0 and np.mean((sizes >= LEAST * largest) & (sizes <= weak * largest)) >= FEW)
 
 
 class WeakParts:
@@ -78,13 +82,14 @@ class WeakParts:
     """
 
     def __init__(self, matrix: AdmittedMatrix, weak: float) -> None:
-        arrays = _, _, values = [matrix.backend.to_host(part) for part in (matrix.indptr, matrix.indices, matrix.data)]
-        n, largest = matrix.shape[0], float(abs(values).max(initial=0))
-        joined = np.arange(n)
+        arrays = [matrix.backend.to_host(part) for part in (matrix.indptr, matrix.indices, matrix.data)]
+        n = matrix.shape[0]
+        joined, largest = np.arange(n), find_largest(n, *arrays)
         self.levels: list[tuple[Any, Any]] = []
-        above = math.inf
+        above, count = math.inf, n
         for limit in largest * 10.0 ** np.arange(math.ceil(math.log10(weak)), math.log10(LEAST) - 1, -1):
-            if join_strong(n, *arrays, limit, above, joined):
+            if count > 1 and (joins := join_strong(n, *arrays, limit, above, joined)):
+                count -= joins
                 parts, energies = np.empty(n, np.int64), np.zeros(n)
                 name_parts(n, joined, parts)
                 add_up_parts(n, *arrays, parts, energies, np.zeros(n))
@@ -110,19 +115,30 @@ def root_of(i, joined):
 
 
 @compile_part
+def find_largest(n, indptr, indices, values):
+    """The largest magnitude beside the diagonal."""
+    largest = 0.0
+    for i in range(n):
+        for k in range(indptr[i], indptr[i + 1]):
+            if indices[k] != i:
+                largest = max(largest, np.float64(abs(values[k])))
+    return largest
+
+
+@compile_part
 def join_strong(n, indptr, indices, values, limit, above, joined):
-    """Join the sets of unknowns between which entries are at least the limit and below the one before; whether any were
-    joined.
+    """Join the sets of unknowns between which entries are at least the limit and below the one before; how many joins
+    there were.
     """
-    any_joined = False
+    joins = 0
     for i in range(n):
         for k in range(indptr[i], indptr[i + 1]):
             if indices[k] < i and limit <= abs(values[k]) < above:
                 one, other = root_of(i, joined), root_of(np.int64(indices[k]), joined)
                 if one != other:
                     joined[max(one, other)] = min(one, other)
-                    any_joined = True
-    return any_joined
+                    joins += 1
+    return joins
 
 
 @compile_part
