@@ -151,6 +151,7 @@ class SolveResult(Generic[ArrayT]):
         """An estimate of ``||x - x*||_A / ||x*||_A``, with the solution x*, by the coefficients of CG; NaN where these
         are not known, or too few. See `energy_delay`. If the solve was to end by ``norm="energy"``, and has come to
         an end, some more iterations find the correction of x when this is asked for first, and its norm is the error.
+        `print` and `plot` do not ask for it: they show what the coefficients say.
         """
         if self._estimate is None or self._coefficients.correct is None:
             return self._estimated_error
