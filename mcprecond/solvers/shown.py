@@ -1,19 +1,16 @@
-"""How a result is shown: as a block of text, and as a picture."""
+"""How a `SolveResult` is shown: as a block of text, and as a picture."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from mcprecond.solvers.result import SolveResult, Stage
 
 RESIDUAL, ERROR, BORDER = {"color": "C0"}, {"color": "C1", "linestyle": "--"}, {"color": "0.6", "linestyle": ":"}
 
 
-def describe(result: SolveResult[Any], why: str) -> str:
+def describe(result: Any, why: str) -> str:
     """The text: why the solve ended, and a line for each thing that is known. Of several columns it has the largest
     numbers.
     """
@@ -30,18 +27,18 @@ def describe(result: SolveResult[Any], why: str) -> str:
     return "\n".join([why, *(f"  {name:<18} {text}" for name, text in lines.items() if text)])
 
 
-def way_of(result: SolveResult[Any]) -> str:
+def way_of(result: Any) -> str:
     """The method and its stages."""
     names = [name_of(stage) for stage in result.stages]
     return f"{result.method} with {', then '.join(names)}" if names else result.method
 
 
-def name_of(stage: Stage) -> str:
+def name_of(stage: Any) -> str:
     """What a stage is called."""
     return "no preconditioner" if stage.name == "none" else stage.name
 
 
-def iterations_of(result: SolveResult[Any]) -> str:
+def iterations_of(result: Any) -> str:
     """How many iterations there were, and in which stages; of several columns the fewest and the most."""
     counts = np.atleast_1d(result.iterations)
     few, most = int(counts.min()), int(counts.max())
@@ -58,7 +55,7 @@ def largest(numbers: Any) -> float:
     return float(known.max()) if known.size else np.nan
 
 
-def draw(columns: Sequence[SolveResult[Any]], stages: Sequence[Stage], ax: Any) -> Any:
+def draw(columns: Sequence[Any], stages: Sequence[Any], ax: Any) -> Any:
     """See `SolveResult.plot`."""
     if ax is None:
         try:

@@ -9,17 +9,27 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from mcprecond.linalg.powers import power_times
+from mcprecond.solvers.energy import Coefficients
 from mcprecond.typing import Norm
-
-if TYPE_CHECKING:
-    from mcprecond.solvers.iteration import Iteration
 
 #: If a gain was small although the error is not, the device stops again at a smaller gain: at half of it or less, and
 #: at FALL times that gain or more.
 FALL = 1e-3
+
+
+class Solving(Protocol):
+    """What a target sees of an `Iteration`."""
+
+    limit: float
+    residuals: list[float]
+    energy: Coefficients
+    count: int
+    shift: int
+    rz: float
+    unit: float
 
 
 class Target:
@@ -29,15 +39,15 @@ class Target:
     #: SHARE, LEAST_GAIN and LIMIT_RZ of the device; see iteration.py.
     on_device = (-1.0, -1.0, 0.0)
 
-    def is_met(self, iteration: Iteration) -> bool:
+    def is_met(self, iteration: Solving) -> bool:
         """Whether the norm is small enough, as far as the recurrence knows."""
         return False
 
-    def was_met_at_start(self, iteration: Iteration) -> bool:
+    def was_met_at_start(self, iteration: Solving) -> bool:
         """Whether the iterations since CG began again have found that the norm was small enough then."""
         return False
 
-    def residual_at_end(self, iteration: Iteration) -> float:
+    def residual_at_end(self, iteration: Solving) -> float:
         """The norm of the residual at about which the solve will end."""
         return iteration.limit
 
@@ -57,7 +67,7 @@ class OtherTarget(Target):
     share: float
     least: float
 
-    def residual_at_end(self, iteration: Iteration) -> float:
+    def residual_at_end(self, iteration: Solving) -> float:
         return math.sqrt(self.share) * iteration.residuals[0]
 
     def rescale(self, shift: int) -> Target:
@@ -73,10 +83,10 @@ class PreconditionedTarget(OtherTarget):
     def on_device(self) -> tuple[float, float, float]:  # type: ignore[override]
         return -1.0, -1.0, self.least
 
-    def is_met(self, iteration: Iteration) -> bool:
+    def is_met(self, iteration: Solving) -> bool:
         return iteration.rz <= self.least * iteration.unit
 
-    def was_met_at_start(self, iteration: Iteration) -> bool:
+    def was_met_at_start(self, iteration: Solving) -> bool:
         known = iteration.energy
         return known.products[known.starts[-1]] <= self.least * iteration.unit
 
@@ -102,7 +112,7 @@ class EnergyTarget(OtherTarget):
     def on_device(self) -> tuple[float, float, float]:  # type: ignore[override]
         return self.share, self.least, 0.0
 
-    def is_met(self, iteration: Iteration) -> bool:
+    def is_met(self, iteration: Solving) -> bool:
         known = iteration.energy
         found = known.estimate()
         if found is None or found.bound > self.largest_square(found.whole):
@@ -111,7 +121,7 @@ class EnergyTarget(OtherTarget):
             known.hidden, known.hidden_at = power_times(self.find_hidden(), 2 * iteration.shift), iteration.count
         return known.hidden <= self.largest_square(found.whole)
 
-    def was_met_at_start(self, iteration: Iteration) -> bool:
+    def was_met_at_start(self, iteration: Solving) -> bool:
         known = iteration.energy
         return known.since_start() <= self.largest_square(known.whole)
 
@@ -122,7 +132,7 @@ class EnergyTarget(OtherTarget):
         """That which the error may have, by that of the solution."""
         return max(self.share * whole, self.least, self.rounding * whole)
 
-    def next_share(self, iteration: Iteration) -> float | None:
+    def next_share(self, iteration: Solving) -> float | None:
         """The gain at which the device is to stop again, after one that was small by chance, as a share of the square
         of the solution; None to leave it as it is.
         """
