@@ -17,8 +17,8 @@ FILES = ("automatic-gpu", "automatic-cpu")
 #: CG runs alone or with Jacobi, whichever is faster, and is compared with the fastest of the other preconditioners.
 CG = ("none", "Jacobi")
 HEADER = ["", "CG was the fastest on", "a preconditioner on", "none was faster below", "CG was never the fastest above"]
-#: The page compares `solve` with CG and each of these preconditioners, and with a direct solver. The values are the
-#: phrases that the page uses.
+#: The page compares `solve` with a direct solver and with CG, preconditioned by each of these methods. Each value is
+#: how the page names the method.
 FIXED = {"none": "without one"} | {
     name: f"with {name}" for name in ("Jacobi", "SGS", "SGS, float32", "DILU", "ILU0", "multigrid")
 }

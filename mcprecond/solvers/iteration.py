@@ -37,8 +37,9 @@ KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 # that the host measures the residual. `UNIT` is the power of two that z is multiplied by.
 #
 # Each step of CG reduces the square of the error's energy norm by its gain, alpha r'z. `ENERGY` is the sum of the gains
-# and of what the initial guess has. For solves that do not end by the norm of the residual, the state becomes REACHED
-# where a gain is below the share `SHARE` of it or below `LEAST_GAIN`, or where r'z is at most `LIMIT_RZ`.
+# and of (b + r_0)'x_0, which the initial guess contributes. A solve that ends by another norm than that of the residual
+# sets the state to REACHED when a gain falls below `SHARE` times `ENERGY` or below `LEAST_GAIN`, or when r'z falls to
+# `LIMIT_RZ`.
 STATE, ITERATION, MAXITER, ARRIVALS = range(4)
 RUNNING, REACHED, EXHAUSTED, BAD_A, BAD_M, NAN, BROKEN, CYCLE_ENDED = range(8)
 ALPHA, BETA, RZ, RR, TOLERANCE, ROUNDING, LEAST_RZ, UNIT, ENERGY, SHARE, LEAST_GAIN, LIMIT_RZ = range(SHARED := 12)

@@ -26,7 +26,8 @@ def invert_diagonal(matrix: AdmittedMatrix) -> Diagonal:
     diagonal = canonical.diagonal()
     with np.errstate(all="ignore"):
         inverse, largest = 1 / diagonal, 1 / canonical.extremes[0]
-    # If the inverse of the least entry is finite, so are all others. Entries that are not positive count as zero there.
+    # `extremes` counts entries that are not positive as zero. So if the inverse of the least entry is finite, all
+    # diagonal entries are positive, and all inverses are finite.
     row = None if np.isfinite(largest) else first_place(~backend.xp.isfinite(inverse), backend.xp)
     if row is not None:
         found = f"A has {diagonal[row].item()} on the diagonal in row {row}"

@@ -29,8 +29,8 @@ from mcprecond.typing import Form, Norm, NullSpace
 
 NORMS: tuple[Norm, ...] = ("residual", "energy", "preconditioned")
 FORMS = ("auto", "plain", "eisenstat")
-#: The reasons after which a result can find the error of x. That may take so many times as many iterations as the
-#: solve, and so many more.
+#: After a solve by the energy norm that ended for one of the reasons in ENDED, the result can compute the error of x.
+#: If the solve took k iterations, this takes at most CORRECTING[0] k + CORRECTING[1] iterations.
 ENDED, CORRECTING = (Reason.CONVERGED, Reason.STAGNATED), (2, 100)
 
 

@@ -280,7 +280,7 @@ class Solver:
         assert system.reason is not None
         x, norm, reason = solution_of(system, system.reason, b)
         narrow = system.dtype_of_steps
-        # If another solve goes on from here, with another preconditioner or a wider dtype, this one needs no cause.
+        # If the solve continues with another preconditioner or in double precision, nobody asks why this part ended.
         goes_on = reason is Reason.LEFT or (narrow and system.count < maxiter)
         if reason not in (Reason.CONVERGED, *CAUSES) and not goes_on:
             reason = self._cause(b, system, limit, reason) or reason

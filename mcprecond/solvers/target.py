@@ -15,8 +15,8 @@ from mcprecond.linalg.powers import power_times
 from mcprecond.solvers.energy import Coefficients
 from mcprecond.typing import Norm
 
-#: If a gain was small although the error is not, the device stops again at a smaller gain: at half of it or less, and
-#: at FALL times that gain or more.
+#: The device stops when the gain of a step falls below a threshold. If the error is still too large then, CG continues
+#: with a lower threshold, which is between FALL and 1/2 times the last gain.
 FALL = 1e-3
 
 

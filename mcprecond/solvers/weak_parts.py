@@ -20,10 +20,11 @@ import numpy as np
 from mcprecond.backends import compile_part
 from mcprecond.matrix import AdmittedMatrix
 
-#: The solver looks for parts only if at least the share FEW of the entries of A, in a sample of about SAMPLE entries,
-#: are weak. An entry is weak if its magnitude is at most `weak_for` times the largest one. Entries below LEAST times
-#: the largest one do not count: in an assembled matrix they are rounding errors. Entries on the diagonal do not count,
-#: either: that of a hub or of a fixed value says nothing about the graph.
+#: The solver searches for weakly coupled parts only if at least the fraction FEW of a sample of about SAMPLE entries is
+#: weak. An off-diagonal entry is weak if its magnitude is at most `weak_for` times the largest off-diagonal magnitude.
+#: Entries below LEAST times that magnitude are ignored, because in an assembled matrix they are rounding errors. The
+#: diagonal is ignored as well: a vertex of high degree or a Dirichlet condition can make a diagonal entry very large
+#: without any strong coupling.
 LEAST, FEW, SAMPLE = 1e-14, 2e-3, 2**12
 #: If a solve has reduced the residual by the factor rtol, entries below SEEN times rtol times the largest one have
 #: hardly any effect on it. WEAK has the bounds of SEEN times rtol.

@@ -34,15 +34,17 @@ SMOOTH, MIXED, CANCELED = 0.1, (0.1, 0.5), 0.25
 #: An iteration with ILU0 in the order of the rows takes ROW_ORDER times as long as an iteration with SGS, plus LEVEL
 #: seconds for each level, that is for each set of rows that can be eliminated at once. The setup of ILU0 takes as long
 #: as the setup of SGS, plus FACTORS seconds for each entry. The setup of DILU takes DILU times as long as the setup of
-#: SGS. A graph with hubs needs many colors; the model assumes that sweeps then take HUBS times as long.
+#: SGS. A graph with hubs needs many colors, and each color costs time. On such a graph a sweep is assumed to take HUBS
+#: times as long as the cost model says.
 ROW_ORDER, LEVEL, FACTORS, DILU, HUBS = 2.3, 0.3e-6, 50e-9, 1.15, 2.0
 #: CG with multigrid takes PER_DIGIT iterations for each digit, plus AT_LEAST. If the user gives no near-null-space
 #: candidates, this number is multiplied by 1 + f p, where p is `Features.positive`. In elasticity the nodes have
 #: several unknowns: if `Features.in_nodes` is at least IN_NODES, f is OF_NODES. Otherwise f is OF_STIFF.
 PER_DIGIT, AT_LEAST, OF_STIFF, OF_NODES, IN_NODES = 1.0, 1.0, 6.0, 14.0, 0.8
-#: The cost model has the setup time of smoothed aggregation on grids in the plane. SETUP has the factors by which the
-#: setup takes longer, by the dimension of the graph; None is for graphs that are not like a grid. If the contrast is at
-#: least CONTRAST, classical multigrid is built, which takes BY_POINTS times as long.
+#: The cost model predicts the setup time of smoothed aggregation on a two-dimensional grid. On other graphs this time
+#: is multiplied by a factor from SETUP, which depends on the dimension of the graph; the key None is for graphs that do
+#: not resemble a grid. If the contrast is at least CONTRAST, classical multigrid is used, and its setup takes BY_POINTS
+#: times as long.
 SETUP = {"cpu": {1: 1.0, 2: 1.0, 3: 1.4, None: 4.0}, "gpu": {1: 1.0, 2: 1.0, 3: 1.2, None: 3.0}}
 BY_POINTS = {"cpu": 1.6, "gpu": 1.8}
 

@@ -17,12 +17,12 @@ import scipy.sparse as sp
 from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.lapack import dpocon
 
-#: Decimal exponents: of the largest condition and contrast, and of the tolerances.
+#: Condition numbers and contrasts are at most 10**DECADES. Tolerances are between 10 to the powers in RTOLS.
 DECADES, RTOLS = 12.0, (-10.0, -4.0)
 #: The numbers of unknowns, and the largest one of a dense matrix.
 SIZES, DENSE = (100, 2000), 300
-#: The solution is known when a step of refinement changes it by at most this share, in the energy norm. Steps that do
-#: not reduce the error have to end some time.
+#: Iterative refinement ends when a step changes the solution by at most KNOWN, relative to it in the energy norm. If
+#: STEPS steps do not achieve that, the refinement has failed.
 KNOWN, STEPS = 1e-20, 60
 #: Binary places of the solution, in addition to those that its largest number asks for.
 PLACES = 320
