@@ -8,7 +8,7 @@ writes benchmarks/results/error-estimates-cpu.json or error-estimates-gpu.json (
 the host by integers, without rounding. `PCG(A, M, norm="energy")` solves each with every M. A case is a system:
 `condition` is that of A with a diagonal of 1, in the 1-norm. Each of its solves has
 
-- `energy_error` and `energy_delay`, as the result has them;
+- `iterations`, `error_iterations`, `energy_error` and `energy_delay`, as the result has them;
 - `true_error`, the energy norm of the error of x, relative to that of the solution;
 - `ratio`, the true error over the estimate: if it is above 1, the estimate is too small.
 
@@ -16,8 +16,9 @@ Summaries are of the solves that ended by the estimate, as CONVERGED: `within` i
 factor of 2 of the true error, `too_small` and `too_large` are the shares of the others, `far_too_small` is the number
 that are more than 10 times too small, `largest_ratio` is the largest true error over its estimate, but for the number
 of those that are `unknown`, where there is no estimate or zero, and `largest_over_rtol` the largest one over rtol;
-`above_rtol` is the number of true errors above 2 rtol, and `told` how many of their estimates are above rtol. Other
-solves are counted by their reasons. There is a summary of all solves, of each family and of each M, and one of the
+`above_rtol` is the number of true errors above 2 rtol, and `told` how many of their estimates are above rtol;
+`more_iterations` is the median of the iterations that have told the error, relative to the others. Other solves are
+counted by their reasons. There is a summary of all solves, of each family and of each M, and one of the
 systems that double precision can solve to the tolerance, "well- posed": their condition times the machine epsilon is at
 most rtol.
 """
@@ -73,7 +74,8 @@ def measure(seed: int, backend: Backend, most: int) -> dict[str, Any]:
         result = PCG(A, M, norm="energy").solve(b, rtol=system.rtol, maxiter=MAXITER)
         estimate, true = float(result.energy_error), exact.error(backend.to_host(result.x))
         solve = {"M": M or "none", "reason": result.reason.name, "iterations": result.iterations}
-        solve |= {"energy_error": estimate, "energy_delay": result.energy_delay, "true_error": true}
+        solve |= {"error_iterations": result.error_iterations, "energy_error": estimate}
+        solve |= {"energy_delay": result.energy_delay, "true_error": true}
         solves.append(solve | {"ratio": true / estimate if estimate > 0 else None})
     return {
         "name": f"{system.family}, {seed}",
@@ -126,6 +128,7 @@ def summary(cases: list[dict[str, Any]], M: str | None = None) -> dict[str, Any]
         "largest_over_rtol": max(solve["true_error"] / rtol for rtol, solve in ended),
         "above_rtol": len(above := [(rtol, solve) for rtol, solve in ended if solve["true_error"] > RIGHT * rtol]),
         "told": sum(solve["energy_error"] > rtol for rtol, solve in above),
+        "more_iterations": float(np.median([solve["error_iterations"] / solve["iterations"] for _, solve in ended])),
     }
 
 

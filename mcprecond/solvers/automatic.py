@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.solvers.iteration import Iteration
 from mcprecond.solvers.named import build
-from mcprecond.solvers.result import Reason, SolveResult, Stage, merge
+from mcprecond.solvers.result import Reason, SolveResult, Stage, add_stages, merge
 from mcprecond.solvers.solver import Solver
 from mcprecond.tuning.cost_model import speeds_of
 from mcprecond.tuning.forecast import (
@@ -55,7 +55,7 @@ class Stages(ABC):
         self._progress: dict[str, Progress] = {}
 
     @abstractmethod
-    def _after_failure(self, stages: list[Stage], known: dict[str, Progress], reason: Reason) -> str | None:
+    def _after_failure(self, stages: Sequence[Stage], known: dict[str, Progress], reason: Reason) -> str | None:
         """Return the stage to go on with after the last one has ended for a reason; None to end the solve."""
 
     def run(
@@ -69,7 +69,7 @@ class Stages(ABC):
         """Solve for one right-hand side. Solves may run side by side: each has its own stages."""
         b, x0, rtol, atol, maxiter = self._plain.admit_arguments(b, x0, *limits)
         results: list[SolveResult[Any]] = []
-        stages: list[Stage] = []
+        stages: tuple[Stage, ...] = ()
         name, known = self._begin(digits_of(rtol)), dict(self._progress)
         while True:
             decision = Decision(partial(self._next, name, known), self._first_question(name, digits_of(rtol), known))
@@ -79,8 +79,7 @@ class Stages(ABC):
             solver = self._solvers[name]
             result = solver.run(b, x0, rtol, atol, maxiter - counted, callback=callback, progress=told, leaves=decision)
             results.append(result)
-            before = stages.pop().iterations if stages and stages[-1].name == name else 0
-            stages.append(Stage(name, before + result.iterations))
+            stages = add_stages(stages, [Stage(name, result.iterations)])
             if result.reason is Reason.LEFT:
                 following = decision.name
             elif result.converged or counted + result.counted >= maxiter:

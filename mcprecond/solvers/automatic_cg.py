@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -57,7 +58,7 @@ class StagesOfCG(Stages):
                 norms = [norm_of(r - A.times(x.astype(A.dtype)), self._plain.matrix.backend) for r, x in pairs]
         return int(np.argmax(norms))
 
-    def _after_failure(self, stages: list[Stage], known: dict[str, Progress], reason: Reason) -> str | None:
+    def _after_failure(self, stages: Sequence[Stage], known: dict[str, Progress], reason: Reason) -> str | None:
         """See `Stages`: the weakest preconditioner does not fail."""
         name = stages[-1].name
         if reason not in FAILURES or name == self._weakest:

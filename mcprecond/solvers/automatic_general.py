@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mcprecond.linalg.columns import MOST_COLUMNS
@@ -49,7 +50,7 @@ class GeneralStages(Stages):
         #: The stages that have failed.
         self._failed = set[str]()
 
-    def _after_failure(self, stages: list[Stage], known: dict[str, Progress], reason: Reason) -> str | None:
+    def _after_failure(self, stages: Sequence[Stage], known: dict[str, Progress], reason: Reason) -> str | None:
         """See `Stages`. Untried candidates come first, then one that was only slow, and the weakest one comes last."""
         if reason not in FAILURES:
             return None

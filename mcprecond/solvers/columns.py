@@ -263,6 +263,7 @@ def join_columns(
         detail=details[0] if details else "",
         method=results[0].method,
         norm_of_b=np.array([result.norm_of_b for result in results]),
+        error_iterations=np.array([result.error_iterations for result in results]),
         columns=tuple(replace(result, x=x) for result, x in zip(results, X.T, strict=True)),
     )
 

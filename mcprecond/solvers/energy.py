@@ -9,9 +9,7 @@ S times the last gain is at most the share TAU of the sum, hardly anything is mi
 ||x||_A^2 is the sum of all gains and (b + r_0)'x_0, where x_0 is the initial guess.
 
 The error of the last iterate is what the gains that are still to come add up to: the sum of the geometric series that
-falls as the last gains do. A solve that has ended by the energy norm leaves a better way: the correction e of its last
-iterate x, which solves A e = b - A x, has the energy of the error, and the gains of some iterations of CG for e add up
-to it. They begin with the true residual, so that they see what rounding has left in x, too.
+falls as the last gains do. After a solve by the energy norm it is known better; see correction.py.
 
 Strakos, Tichy: On error estimation in the conjugate gradient method and why it works in finite precision computations,
 Electron. Trans. Numer. Anal. 13, 2002.
@@ -23,8 +21,7 @@ last iterate is extrapolated.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigvalsh_tridiagonal
@@ -35,8 +32,6 @@ TAU, SINCE = 0.25, 1e-4
 LEAST = 3
 #: An error of at most UNITS times the machine epsilon, relative to ||x||_A, counts as zero.
 UNITS = 4
-#: The tolerance of a correction. A digit would do, if the error of x were not in eigenvectors that CG finds late.
-CORRECTED = 0.01
 
 
 class ErrorEstimate(NamedTuple):
@@ -73,9 +68,8 @@ class Coefficients:
     hidden, hidden_at : float, int
         What CG does not see of the square of the error, and after how many iterations that was found; see
         weak_parts.py.
-    correct : function, optional
-        It returns the square of the energy norm of the correction of x, for the residual of x. Solves that have ended
-        by the energy norm have one.
+    error : float, optional
+        The square of the energy norm of the error of x, where its correction was found; see correction.py.
     """
 
     def __init__(self) -> None:
@@ -83,7 +77,7 @@ class Coefficients:
         self.products: list[float] = []
         self.of_guess, self.starts = 0.0, [0]
         self.hidden, self.hidden_at = 0.0, -1
-        self.correct: Callable[[Any], float] | None = None
+        self.error: float | None = None
 
     def rescale(self, shift: int) -> None:
         """Take note that b and x were multiplied by 2^shift."""
@@ -93,6 +87,15 @@ class Coefficients:
             self.products = np.ldexp(self.products, 2 * shift).tolist()
             self.of_guess = float(np.ldexp(self.of_guess, 2 * shift))
             self.hidden = float(np.ldexp(self.hidden, 2 * shift))
+
+    def followed_by(self, later: Coefficients) -> Coefficients:
+        """The coefficients of both solves, of which the later one has found a correction for the first."""
+        both = Coefficients()
+        both.alphas, both.products = self.alphas + later.alphas, self.products + later.products
+        both.of_guess, both.error = self.of_guess, self.error
+        both.starts = self.starts + [len(self.alphas) + start for start in later.starts]
+        both.hidden = later.hidden
+        return both
 
     @property
     def gains(self) -> np.ndarray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from mcprecond.linalg.powers import times_power
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.solvers.cg import ConjugateGradients
 from mcprecond.solvers.columns import ColumnsIteration
-from mcprecond.solvers.energy import CORRECTED
+from mcprecond.solvers.correction import verify
 from mcprecond.solvers.iteration import Iteration
 from mcprecond.solvers.named import NAMES
 from mcprecond.solvers.nullspace import Projected, ProjectedColumns, ProjectedConjugateGradients, null_space_basis
@@ -29,9 +28,6 @@ from mcprecond.typing import Form, Norm, NullSpace
 
 NORMS: tuple[Norm, ...] = ("residual", "energy", "preconditioned")
 FORMS = ("auto", "plain", "eisenstat")
-#: After a solve by the energy norm that ended for one of the reasons in ENDED, the result can compute the error of x.
-#: If the solve took k iterations, this takes at most CORRECTING[0] k + CORRECTING[1] iterations.
-ENDED, CORRECTING = (Reason.CONVERGED, Reason.STAGNATED), (2, 100)
 
 
 class PreconditionedCG(Solver):
@@ -101,10 +97,20 @@ class PreconditionedCG(Solver):
             return self._run_together(b, x0, *limits, **hooks)
         return self.run_one_by_one(self._run_together, b, x0, *limits)
 
-    def _run_together(
+    def _run_together(self, b: Any, x0: Any, *limits: Any, **hooks: Any) -> SolveResult[Any]:
+        """Solve for one right-hand side, or for several at once. By the energy norm a solve ends where the error is
+        found to be small.
+        """
+        result = self._run_to_estimate(b, x0, *limits, **hooks)
+        if self.norm != "energy":
+            return result
+        *_, rtol, atol, maxiter = self.admit_arguments(b, None, *limits)
+        return verify(result, self._run_to_estimate, rtol, atol, maxiter, self._backend)
+
+    def _run_to_estimate(
         self, b: Any, x0: Any, rtol: Any, atol: Any, maxiter: int | None, *, progress: Any = None, **hooks: Any
     ) -> SolveResult[Any]:
-        """Solve for one right-hand side, or for several at once. Where single precision fails, double precision
+        """Solve until the norm is small enough as far as CG knows. Where single precision fails, double precision
         completes the solve.
         """
         first = super().run(b, x0, rtol, atol, maxiter, progress=progress, **hooks)
@@ -114,18 +120,10 @@ class PreconditionedCG(Solver):
         done, left = first.iterations, None if maxiter is None else maxiter - first.iterations
         told = None if progress is None else lambda count, norm: progress(done + count, norm)
         best, dtype = first.x if first.residual_norm < first.residuals[0] else x0, first.x.dtype
-        second = self._wide_solver(dtype).run(b, best, rtol, atol, left, progress=told, **hooks)
+        second = self._wide_solver(dtype)._run_to_estimate(b, best, rtol, atol, left, progress=told, **hooks)
         stages = [*first.stages, Stage(str(dtype), second.iterations)]
         reason = Reason.CONVERGED_IN_DOUBLE if second.converged else second.reason
         return merge([first, second], stages, reason=reason)
-
-    def _result(self, system: Iteration, *arguments: Any, **options: Any) -> SolveResult[Any]:
-        """See `Solver`. If the solve has ended by the energy norm, its coefficients know how to find its error."""
-        result = super()._result(system, *arguments, **options)
-        if self.norm == "energy" and result.reason in ENDED and result._system is not None:
-            most = CORRECTING[0] * result.iterations + CORRECTING[1]
-            system.energy.correct = partial(energy_of_correction, self.matrix, self.M, self._options, most)
-        return result
 
     def _wide_solver(self, dtype: np.dtype[Any]) -> PreconditionedCG:
         """The same method with everything in one dtype, also the values that M stores."""
@@ -195,12 +193,3 @@ class PreconditionedCG(Solver):
         if self._form == "eisenstat":
             unfit = "nullspace" if self._is_projected else "several columns" if "columns" in incompatibility else "M"
             raise ValueError(f"form='eisenstat' does not fit {unfit}: {incompatibility}; use form='plain'")
-
-
-def energy_of_correction(matrix: AdmittedMatrix, M: Any, options: dict[str, Any], most: int, r: Any) -> float:
-    """The square of the energy norm of the correction of a vector with this residual, by at most so many iterations."""
-    solver = PreconditionedCG(matrix, M, **options)
-    found = solver.solve(r, rtol=CORRECTED, maxiter=most)
-    solver.release()
-    known = found._coefficients  # None where r is zero
-    return 0.0 if known is None else max(known.whole, known.hidden)

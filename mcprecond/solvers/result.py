@@ -34,10 +34,11 @@ else:
 class Reason(Enum):
     """Why a solver stopped. The value says what to try."""
 
-    CONVERGED = "converged: the true residual is within the tolerance"
+    CONVERGED = "converged: the true residual, or the norm that was asked for, is within the tolerance"
     CONVERGED_IN_DOUBLE = (
-        "converged: the true residual is within the tolerance; single precision, which M is stored in, could not reach "
-        "it, so that double precision took over; build M without dtype for such systems"
+        "converged: the true residual, or the norm that was asked for, is within the tolerance; single precision, "
+        "which M is stored in, could not reach it, so that double precision took over; build M without dtype for such "
+        "systems"
     )
     CONVERGED_IN_RESIDUAL = (
         "converged: the true residual is within the tolerance; the residual is small, the solution may not be: "
@@ -97,8 +98,7 @@ class Stage(NamedTuple):
 class SolveResult(Generic[ArrayT]):
     """The solution and how it was reached. Unpacks as ``x, info = result``, like SciPy's solvers.
 
-    A result refers to A and b, not to copies of them, for the errors that it computes when they are asked for; after
-    ``norm="energy"`` to M, too.
+    A result refers to A and b, not to copies of them, for the errors that it computes when they are asked for.
 
     Attributes
     ----------
@@ -128,6 +128,8 @@ class SolveResult(Generic[ArrayT]):
         The name of the solver, such as "pcg". It is "direct" if `solve` has used a direct solver.
     norm_of_b : float
         ``||b||``. If a null space was given, the norm of the projected b.
+    error_iterations : int
+        After ``norm="energy"``, the number of further iterations that have told the error of x.
     """
 
     x: ArrayT
@@ -143,24 +145,18 @@ class SolveResult(Generic[ArrayT]):
     detail: str = ""
     method: str = ""
     norm_of_b: float = np.nan
+    error_iterations: int = 0
     _coefficients: Any = field(default=None, repr=False, compare=False)
     _system: Any = field(default=None, repr=False, compare=False)
 
     @cached_property
     def energy_error(self) -> Any:
-        """An estimate of ``||x - x*||_A / ||x*||_A``, with the solution x*, by the coefficients of CG; NaN where these
-        are not known, or too few. See `energy_delay`. If the solve was to end by ``norm="energy"``, and has come to
-        an end, some more iterations find the correction of x when this is asked for first, and its norm is the error.
-        `print` and `plot` do not ask for it: they show what the coefficients say.
+        """An estimate of ``||x - x*||_A / ||x*||_A``, with the solution x*, by the coefficients of CG and by the
+        residual; NaN where the coefficients are not known, or too few. See `energy_delay`. A solve that was to end by
+        ``norm="energy"`` has found the correction of x, whose norm is the error.
         """
-        if self._estimate is None or self._coefficients.correct is None:
-            return self._estimated_error
-        matrix, b = self._system
-        return self._relative_energy(self._coefficients.correct(accurate_residual(matrix, b, self.x)))
-
-    @cached_property
-    def _estimated_error(self) -> float:
-        """The relative energy error by the coefficients of CG, and by what the residual says; NaN where not known."""
+        if self._coefficients is not None and self._coefficients.error is not None:
+            return self._relative_energy(self._coefficients.error)
         if self._estimate is None:
             return np.nan
         square = max(self._estimate.last, self._coefficients.hidden)
@@ -170,7 +166,7 @@ class SolveResult(Generic[ArrayT]):
             square = max(square, least_energy(matrix, r), rounding_of(matrix, self.x))
         return self._relative_energy(square)
 
-    def _relative_energy(self, square: float) -> float:
+    def _relative_energy(self, square: float) -> Any:
         """The energy norm of an error, relative to that of the solution, by its square."""
         whole = self._square_of_solution + square
         return float(np.sqrt(square / whole)) if whole > 0 else np.nan
@@ -189,7 +185,7 @@ class SolveResult(Generic[ArrayT]):
         (iterations + 1,): the estimate of the last one, and what the iterations in between have reduced it by. NaN
         before the last stage, and where `energy_error` is NaN.
         """
-        errors, last = np.full(len(self.residuals), np.nan), self._estimated_error
+        errors, last = np.full(len(self.residuals), np.nan), self.energy_error
         if not np.isnan(last):
             squares = np.append(np.cumsum(self._coefficients.gains[::-1])[::-1], 0.0)
             errors[-len(squares) :] = np.sqrt(squares / self._square_of_solution + last**2)
@@ -246,6 +242,11 @@ class SolveResult(Generic[ArrayT]):
             raise TypeError("A is an operator, whose entries are not known, and not a sparse or dense matrix")
         matrix, b = self._system
         return find_componentwise_error(matrix, b, self.x)
+
+    @property
+    def _is_of_cg(self) -> bool:
+        """Whether coefficients of CG are known, and A is a matrix."""
+        return self._coefficients is not None and self._system is not None
 
     @property
     def _estimate(self) -> Any:
@@ -351,6 +352,7 @@ class ColumnsResult(SolveResult[ArrayT]):
         One for each column.
     norm_of_b : numpy.ndarray of float64, shape (k,)
         ``||b||`` of each column.
+    error_iterations : numpy.ndarray of int64, shape (k,)
     detail : str
         As for one right-hand side, of the first column that has one.
 
@@ -370,6 +372,7 @@ class ColumnsResult(SolveResult[ArrayT]):
     iterations: npt.NDArray[np.int64]  # type: ignore[assignment]
     residual_norm: npt.NDArray[np.float64]  # type: ignore[assignment]
     norm_of_b: npt.NDArray[np.float64] | float = np.nan  # type: ignore[assignment]
+    error_iterations: npt.NDArray[np.int64] | int = 0  # type: ignore[assignment]
     columns: tuple[SolveResult[ArrayT], ...] = ()
 
     @property
@@ -422,11 +425,20 @@ def worst(reasons: Sequence[Reason]) -> Reason:
     return max(reasons, key=list(Reason).index)
 
 
+def add_stages(stages: Sequence[Stage], more: Sequence[Stage]) -> tuple[Stage, ...]:
+    """The stages of two parts of a solve. If the second part begins as the first one ends, these are one stage."""
+    if stages and more and stages[-1].name == more[0].name:
+        joined = Stage(more[0].name, stages[-1].iterations + more[0].iterations)
+        return (*stages[:-1], joined, *more[1:])
+    return (*stages, *more)
+
+
 def merge(results: Sequence[SolveResult[Any]], stages: Sequence[Stage], **changes: Any) -> SolveResult[Any]:
     """Return one result for the parts of a solve: the last part's with sums over all parts, and with `changes`."""
     return replace(
         results[-1],
         iterations=sum(result.iterations for result in results),
+        error_iterations=sum(result.error_iterations for result in results),
         residuals=np.concatenate([results[0].residuals, *(result.residuals[1:] for result in results[1:])]),
         setup_seconds=sum(result.setup_seconds for result in results),
         solve_seconds=sum(result.solve_seconds for result in results),

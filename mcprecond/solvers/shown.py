@@ -14,11 +14,11 @@ def describe(result: Any, why: str) -> str:
     """The text: why the solve ended, and a line for each thing that is known. Of several columns it has the largest
     numbers.
     """
-    error = largest([column._estimated_error for column in result._each])
-    condition = largest(result.condition)
+    error = largest([column.energy_error for column in result._each])
+    condition, most = largest(result.condition), int(np.max(result.error_iterations))
     lines = {
         "method": way_of(result),
-        "iterations": iterations_of(result),
+        "iterations": iterations_of(result) + (f", and {most} that told the error" if most else ""),
         "relative residual": f"{largest(result.relative_residual):.1e}",
         "energy error": "" if np.isnan(error) else f"about {error:.1e}, relative to the solution",
         "condition of M A": "" if np.isnan(condition) else f"about {condition:.1e}",
@@ -66,7 +66,7 @@ def draw(columns: Sequence[Any], stages: Sequence[Any], ax: Any) -> Any:
     for k, column in enumerate(columns):
         labels = ("residual, relative to b", "energy error, estimated") if k == 0 else (None, None)
         draw_line(ax, column.residuals / (column.norm_of_b or 1.0), labels[0], RESIDUAL)
-        if not np.isnan(column._estimated_error):
+        if not np.isnan(column.energy_error):
             draw_line(ax, column.energy_errors, labels[1], ERROR)
     begin = 0
     for stage in stages:

@@ -251,7 +251,7 @@ class Solver:
         if self.A_is_operator:
             return Hidden(0.0, 0.0)
         r, parts = accurate_residual(self.matrix, b, x), self._weak_parts(weak)
-        of_parts = parts.find_hidden(self._backend.to_host(r)) if parts else Hidden(0.0, 0.0)
+        of_parts = parts.find_hidden(r) if parts else Hidden(0.0, 0.0)
         return Hidden(max(of_parts.energy, least_energy(self.matrix, r)), of_parts.largest)
 
     def _weak_parts(self, weak: float) -> WeakParts | None:

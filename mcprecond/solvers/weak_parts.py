@@ -6,8 +6,10 @@ as the weak entries, and CG may not have found that vector yet. With the indicat
 constant c'r / c'A c is the best correction of x there, and it would reduce the square of the error's energy norm by
 (c'r)^2 / c'A c, whatever CG believes.
 
-The parts are the connected components of the graph of entries above a limit, for a limit in each decade. They are found
-on the host, by joining sets (Tarjan 1975): a level begins with the sets of the level of larger entries.
+The parts are the connected components of the graph of entries above a limit, for a limit in each decade. The device
+finds those of the first limit by joining sets, all entries at once (Jaiganesh, Burtscher: A high-performance connected
+components implementation for GPUs, HPDC 2018). Few entries connect these, and the host joins them further, limit by
+limit.
 """
 
 from __future__ import annotations
@@ -17,8 +19,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mcprecond.backends import compile_part
-from mcprecond.matrix import AdmittedMatrix
+from mcprecond.backends import Backend, KernelSet, compile_row, get_backend
+from mcprecond.linalg.csr import Csr, product_with
+from mcprecond.matrix import AdmittedMatrix, rows_of, transpose
+
+KERNELS = KernelSet(__file__)
 
 #: The solver searches for weakly coupled parts only if at least the fraction FEW of a sample of about SAMPLE entries is
 #: weak. An off-diagonal entry is weak if its magnitude is at most `weak_for` times the largest off-diagonal magnitude.
@@ -65,6 +70,21 @@ def spans_decades(matrix: AdmittedMatrix, weak: float) -> bool:
     return bool(largest > 0 and np.mean((sizes >= LEAST * largest) & (sizes <= weak * largest)) >= FEW)
 
 
+class Level(NamedTuple):
+    """The parts for a limit of strength.
+
+    Attributes
+    ----------
+    parts : array of int64
+        The part of each part of the level before.
+    energies : array of float64
+        c'A c of each part, 0 where that is rounding.
+    """
+
+    parts: np.ndarray
+    energies: np.ndarray
+
+
 class WeakParts:
     """The parts of the graph of a Hermitian matrix, for each limit of strength.
 
@@ -77,99 +97,125 @@ class WeakParts:
 
     Attributes
     ----------
-    levels : list of (array of int64, shape (n,), array of float64, shape (n,))
-        For each limit the part of each unknown, which is the number of one of its unknowns, and there c'A c of the
-        part, 0 where that is rounding.
+    members : Csr
+        Which unknowns the first parts consist of: a matrix of ones, shape (n_parts, n).
+    levels : list of Level
+        The first one has every first part by itself. Without entries beside the diagonal there is none.
     """
 
     def __init__(self, matrix: AdmittedMatrix, weak: float) -> None:
-        arrays = [matrix.backend.to_host(part) for part in (matrix.indptr, matrix.indices, matrix.data)]
-        n = matrix.shape[0]
-        joined, largest = np.arange(n), find_largest(n, *arrays)
-        self.levels: list[tuple[Any, Any]] = []
-        above, count = math.inf, n
-        for limit in largest * 10.0 ** np.arange(math.ceil(math.log10(weak)), math.log10(LEAST) - 1, -1):
-            if count > 1 and (joins := join_strong(n, *arrays, limit, above, joined)):
-                count -= joins
-                parts, energies = np.empty(n, np.int64), np.zeros(n)
-                name_parts(n, joined, parts)
-                add_up_parts(n, *arrays, parts, energies, np.zeros(n))
-                self.levels.append((parts, energies))
-            above = limit
+        backend, xp, n = matrix.backend, matrix.backend.xp, matrix.shape[0]
+        rows = rows_of(matrix.indptr, matrix.indices, xp)
+        places = xp.flatnonzero(matrix.indices < rows)
+        ends, others = (v[places].astype(np.int32) for v in (rows, matrix.indices))
+        values = matrix.data[places]
+        sizes = abs(values).astype(np.float64)
+        self._backend, self.levels = backend, list[Level]()
+        if not len(sizes):
+            return
+        first, *lower = float(sizes.max()) * 10.0 ** np.arange(math.ceil(math.log10(weak)), math.log10(LEAST) - 1, -1)
+        parts = find_components(n, ends, others, sizes, first, backend)
+        self.members = select_members(parts, backend)
+        ends, others = parts[ends], parts[others]
+        across = xp.flatnonzero(ends != others)
+        ends, others, sizes, values = (backend.to_host(array[across]) for array in (ends, others, sizes, values.real))
+        with np.errstate(all="ignore"):
+            wide = np.result_type(matrix.dtype, np.float64)
+            sums = self.sums_of(product_with(matrix, dtype=wide).times(xp.ones(n, wide)))
+            magnitudes = self.sums_of(matrix.magnitudes().astype(np.float64) @ xp.ones(n))
+        self._add_levels(sums, magnitudes, ends, others, sizes, values, lower)
+
+    def sums_of(self, v: Any) -> np.ndarray:
+        """The sums of the real parts of numbers over each of the first parts, on the host."""
+        v = self._backend.xp.ascontiguousarray(v.real, dtype=np.float64)
+        return self._backend.to_host(self.members.times(v))
+
+    def _add_levels(
+        self,
+        sums: np.ndarray,
+        magnitudes: np.ndarray,
+        ends: np.ndarray,
+        others: np.ndarray,
+        sizes: np.ndarray,
+        values: np.ndarray,
+        limits: list[float],
+    ) -> None:
+        """Join the first parts. Their rows of A have these sums. Of the entries of A between them, one of each pair is
+        given by its ends, its magnitude and its real part.
+        """
+        for end in (ends, others):
+            sums = sums - np.bincount(end, values, len(sums))
+        parts = np.arange(len(sums))
+        self.levels.append(Level(parts, np.where(sums > ROUNDING * magnitudes, sums, 0.0)))
+        for limit in limits:
+            parts = find_components(len(sums), ends, others, sizes, limit, get_backend("cpu"))
+            ends, others = parts[ends], parts[others]
+            inside = ends == others
+            if not inside.any():
+                continue
+            sums, magnitudes = np.bincount(parts, sums), np.bincount(parts, magnitudes)
+            sums += 2 * np.bincount(ends[inside], values[inside], len(sums))
+            ends, others, sizes, values = (array[~inside] for array in (ends, others, sizes, values))
+            self.levels.append(Level(parts, np.where(sums > ROUNDING * magnitudes, sums, 0.0)))
 
     def find_hidden(self, r: Any) -> Hidden:
         """Return what the best corrections for a residual change, on the level of parts that matters most."""
         energy = largest = 0.0
+        sums = self.sums_of(r)
         for parts, energies in self.levels:
-            of_level = find_corrections(len(parts), parts, energies, r.real.astype(np.float64), np.zeros(len(parts)))
-            energy, largest = max(energy, of_level[0]), max(largest, of_level[1])
+            sums = np.bincount(parts, sums)
+            known = energies > 0
+            corrections = sums[known] / energies[known]
+            energy = max(energy, float(np.sum(corrections * sums[known])))
+            largest = max(largest, float(abs(corrections).max(initial=0.0)))
         return Hidden(energy, largest)
 
 
-@compile_part
-def root_of(i, joined):
-    """The unknown that stands for the set of unknown i; the way there becomes shorter."""
-    while joined[i] != i:
-        joined[i] = joined[joined[i]]
-        i = joined[i]
+def find_components(n: int, ends: Any, others: Any, sizes: Any, limit: float, backend: Backend) -> Any:
+    """Return the connected component of each of n vertices, in the graph of edges whose sizes are at least the limit.
+
+    Components are numbered in the order of their first vertices.
+    """
+    xp, run = backend.xp, backend.kernels(KERNELS)
+    parts = xp.arange(n, dtype=np.int32)
+    run.join_strong(len(sizes), ends, others, sizes, limit, parts)
+    run.name_parts(n, parts)
+    return (xp.cumsum(parts == xp.arange(n), dtype=np.int32) - 1)[parts]
+
+
+def select_members(parts: Any, backend: Backend) -> Csr:
+    """The matrix of ones that adds up numbers over each part."""
+    xp, n = backend.xp, len(parts)
+    by_unknown = backend.sparse.csr_matrix((xp.ones(n), parts, xp.arange(n + 1)), shape=(n, int(parts.max()) + 1))
+    members = transpose(by_unknown, backend)
+    return Csr(members, backend, longest_row=int((members.indptr[1:] - members.indptr[:-1]).max()))
+
+
+# On the CPU.
+
+
+@compile_row
+def root_of(i, parts):
+    """The vertex that stands for the set of vertex i; the way there becomes shorter."""
+    while parts[i] != i:
+        parts[i] = parts[parts[i]]
+        i = parts[i]
     return i
 
 
-@compile_part
-def find_largest(n, indptr, indices, values):
-    """The largest magnitude beside the diagonal."""
-    largest = 0.0
-    for i in range(n):
-        for k in range(indptr[i], indptr[i + 1]):
-            if indices[k] != i:
-                largest = max(largest, np.float64(abs(values[k])))
-    return largest
-
-
-@compile_part
-def join_strong(n, indptr, indices, values, limit, above, joined):
-    """Join the sets of unknowns between which entries are at least the limit and below the one before; how many joins
-    there were.
+@KERNELS.per_item_driver
+def join_strong(edges, ends, others, sizes, limit, parts):
+    """Join the sets of the two ends of each edge whose size is at least the limit. The first vertex of a set stands for
+    it.
     """
-    joins = 0
-    for i in range(n):
-        for k in range(indptr[i], indptr[i + 1]):
-            if indices[k] < i and limit <= abs(values[k]) < above:
-                one, other = root_of(i, joined), root_of(np.int64(indices[k]), joined)
-                if one != other:
-                    joined[max(one, other)] = min(one, other)
-                    joins += 1
-    return joins
+    for k in range(edges):
+        if sizes[k] >= limit:
+            one, other = root_of(ends[k], parts), root_of(others[k], parts)
+            parts[max(one, other)] = min(one, other)
 
 
-@compile_part
-def name_parts(n, joined, parts):
-    """The set of each unknown."""
-    for i in range(n):
-        parts[i] = root_of(i, joined)
-
-
-@compile_part
-def add_up_parts(n, indptr, indices, values, parts, energies, sizes):
-    """c'A c for the indicator c of each part, 0 where that is rounding of the sum of magnitudes."""
-    for i in range(n):
-        for k in range(indptr[i], indptr[i + 1]):
-            if parts[indices[k]] == parts[i]:
-                energies[parts[i]] += np.float64(values[k].real)
-                sizes[parts[i]] += np.float64(abs(values[k]))
-    for i in range(n):
-        if energies[i] <= ROUNDING * sizes[i]:
-            energies[i] = 0
-
-
-@compile_part
-def find_corrections(n, parts, energies, r, sums):
-    """By how much the best constants on parts reduce the square of the error, and the largest of the constants."""
-    for i in range(n):
-        sums[parts[i]] += r[i]
-    energy = largest = 0.0
-    for i in range(n):
-        if energies[i] > 0:
-            energy += sums[i] / energies[i] * sums[i]
-            largest = max(largest, abs(sums[i]) / energies[i])
-    return energy, largest
+@KERNELS.per_item
+def name_parts(first, end, parts):
+    """The first vertex of the set of each vertex."""
+    for i in range(first, end):
+        parts[i] = root_of(i, parts)

@@ -77,8 +77,9 @@ def test_energy_norm_ends_where_the_error_is_small(backend, poisson, M, has_gues
         result = pcg(own_A, own_b, x0, M=M, rtol=rtol, norm="energy")
         error = energy_error(A, backend.to_host(result.x), exact)
         assert result.reason is Reason.CONVERGED and error <= rtol
-        assert result.energy_error / 3 < error < 3 * result.energy_error
-        assert 0 < result.energy_delay < result.iterations
+        assert result.energy_error == pytest.approx(error, rel=0.1)
+        assert 0 < result.energy_delay < result.iterations and result.error_iterations > 0
+        assert "that told the error" in str(result)
 
 
 @pytest.mark.parametrize("form", ["plain", "eisenstat"])
@@ -102,7 +103,8 @@ def test_columns_end_alone(backend, poisson):
         alone = pcg(own_A, own_b[:, column].copy(), M="sgs", rtol=1e-6, norm="energy", form="plain")
         assert abs(together.iterations[column] - alone.iterations) <= 1
         assert together.energy_error[column] == pytest.approx(alone.energy_error, rel=0.5)
-    assert together.iterations[1] == 0
+        assert abs(together.error_iterations[column] - alone.error_iterations) <= 1
+    assert together.iterations[1] == together.error_iterations[1] == 0
     assert energy_error(A, backend.to_host(together.x)[:, 0], exact) <= 1e-6
     assert together.backward_error.shape == together.componentwise_backward_error().shape == (3,)
 
@@ -149,7 +151,7 @@ def test_a_wrong_mean_of_a_weak_part_is_found(backend, M):
     assert "norm='energy'" in by_residual.reason.value
     by_energy = pcg(own_A, own_b, M=M, rtol=1e-6, norm="energy")
     assert by_energy.reason is Reason.CONVERGED
-    assert energy_error(A, backend.to_host(by_energy.x), exact) < 2e-6
+    assert energy_error(A, backend.to_host(by_energy.x), exact) <= 1e-6
     surer = solve(own_A, own_b, M=M, rtol=1e-6)
     assert surer.reason is Reason.CONVERGED and surer.iterations > by_residual.iterations
     assert float(abs(backend.to_host(surer.x) - exact).max() / abs(exact).max()) < 0.01
@@ -249,8 +251,8 @@ def test_estimates_of_sums_of_geometric_series(rates, count):
 
 
 def test_estimates_are_right_on_random_systems(to_device, backend):
-    """With conditions and contrasts up to 1e12: at most one in ten is not within a factor of 2 of the true error, and
-    none is ten times too small.
+    """With conditions and contrasts up to 1e12: the estimates are within a factor of 2 of the true error, and no solve
+    says that it has converged while the error is too large.
     """
     ratios = []
     for seed in range(30):
@@ -259,11 +261,28 @@ def test_estimates_are_right_on_random_systems(to_device, backend):
         for M in (None, "jacobi", "sgs", "ilu0", "multigrid"):
             result = pcg(A, b, M=M, rtol=system.rtol, norm="energy", maxiter=5000)
             if result.reason is Reason.CONVERGED:
-                ratios.append(exact.error(backend.to_host(result.x)) / result.energy_error)
+                error = exact.error(backend.to_host(result.x))
+                assert error <= 1.1 * system.rtol
+                ratios.append(error / result.energy_error)
     ratios = np.array(ratios)
     assert len(ratios) >= 100
-    assert np.mean((ratios >= 0.5) & (ratios <= 2)) >= 0.9
+    assert np.mean((ratios >= 0.5) & (ratios <= 2)) >= 0.98
     assert ratios.max() <= 10
+
+
+@pytest.mark.parametrize("M", [None, "jacobi", "sgs"])
+@pytest.mark.parametrize("seed", [9, 19, 29, 109])
+def test_solves_go_on_where_the_estimate_was_wrong(to_device, backend, seed, M):
+    """CG's coefficients call the errors of these systems small while they are 30 to 2,000 times too large. The solve
+    goes on until the error is small, or until rounding does not let it become smaller.
+    """
+    system = draw(seed)
+    result = pcg(to_device(system.A), to_device(system.b), M=M, rtol=system.rtol, norm="energy", maxiter=20000)
+    error = Exact(system.A, system.b).error(backend.to_host(result.x))
+    assert result.energy_error == pytest.approx(error, rel=0.5)
+    assert len(result.residuals) == result.iterations + 1
+    assert result.reason in (Reason.CONVERGED, Reason.STAGNATED)
+    assert error <= 1.1 * system.rtol if result.converged else error > system.rtol / 1.1
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -280,7 +299,7 @@ def test_true_errors_of_random_systems_are_known(seed):
 
 @pytest.mark.parametrize("M", ["none", "jacobi", "sgs", "ilu0", "multigrid"])
 def test_most_estimates_are_right(M):
-    """On random systems with contrasts up to 1e10: no solve that ends by the energy norm has ten times the error."""
+    """On random systems with contrasts up to 1e10: no solve that ends by the energy norm has a larger error."""
     ratios, random = [], np.random.default_rng(3)
     for seed in range(12):
         if seed % 2:
@@ -294,8 +313,8 @@ def test_most_estimates_are_right(M):
         if not result.converged:
             continue
         error = energy_error(A, result.x, solution(A, b))
-        assert error <= 10 * rtol
+        assert error <= 1.1 * rtol
         ratios.append(result.energy_error / error)
     ratios = np.array(ratios)
     assert len(ratios) >= 9
-    assert np.mean((ratios > 1 / 3) & (ratios < 3)) >= 0.8
+    assert np.mean((ratios > 1 / 2) & (ratios < 2)) >= 0.9

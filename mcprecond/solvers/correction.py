@@ -1,0 +1,116 @@
+"""Whether a solve that has ended by the energy norm was right to end.
+
+The estimate by which CG ends (energy.py) may be too small, as long as CG has not found the smallest eigenvalues, and
+rounding may keep x away from the solution. The correction e of x, which solves A e = b - A x, has the energy of the
+error. The gains of some iterations of CG for e add up to it, and they begin with the true residual. If the error of x
+is too large, the solve goes on from x + e. Otherwise e is dropped, because the error of x is known, while that of x + e
+is not.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mcprecond.backends import Backend
+from mcprecond.linalg.sums import norm_of
+from mcprecond.solvers.backward import accurate_residual, energy_of
+from mcprecond.solvers.columns import join_columns
+from mcprecond.solvers.energy import UNITS
+from mcprecond.solvers.result import Reason, SolveResult, add_stages
+
+#: The tolerance of a correction. A digit would do, if the error of x were not in eigenvectors that CG finds late.
+CORRECTED = 0.01
+#: If x took k iterations, its correction may take ITERATIONS[0] k + ITERATIONS[1].
+ITERATIONS = 2, 100
+#: Where a correction leaves more than this share of the square of the error, rounding keeps x from the solution.
+FALL = 0.25
+#: The reasons for which the error of x is asked for.
+ENDED = Reason.CONVERGED, Reason.CONVERGED_IN_DOUBLE, Reason.STAGNATED
+
+
+def verify(
+    result: SolveResult[Any],
+    solve: Callable[..., SolveResult[Any]],
+    rtol: float,
+    atol: float,
+    maxiter: int,
+    backend: Backend,
+) -> SolveResult[Any]:
+    """Find the errors of the solutions for all columns, and go on with those whose error is too large.
+
+    Parameters
+    ----------
+    result : SolveResult
+    solve : function of b, x0, rtol, atol and maxiter
+        CG that ends by the energy norm.
+    rtol, atol, maxiter
+        Those of the solve. Iterations for a correction that is dropped do not count.
+    backend : Backend
+    """
+    started, columns = time.perf_counter(), list(result._each)
+    pending = [k for k, column in enumerate(columns) if column.reason in ENDED and column._is_of_cg]
+    if not pending:
+        return result
+    residuals = {k: residual_of(columns[k]) for k in pending}
+    while pending:
+        R = backend.xp.stack([residuals[k] for k in pending], axis=1)
+        most = ITERATIONS[0] * max(columns[k].iterations for k in pending) + ITERATIONS[1]
+        found = solve(R if len(pending) > 1 else R[:, 0], None, CORRECTED, 0.0, most)
+        going_on = []
+        for k, correction in zip(pending, found._each, strict=True):
+            reason = judge(columns[k], residuals[k], correction, rtol, atol, maxiter)
+            if reason is not None:
+                columns[k] = replace(columns[k], reason=reason, error_iterations=correction.iterations)
+                continue
+            columns[k] = add_correction(columns[k], correction)
+            residuals[k] = residual_of(columns[k])
+            columns[k] = replace(columns[k], residual_norm=norm_of(residuals[k], backend))
+            going_on.append(k)
+        pending = going_on
+    seconds = result.solve_seconds + time.perf_counter() - started
+    if len(columns) > 1:
+        return join_columns(columns, backend, result.setup_seconds, seconds)
+    return replace(columns[0], solve_seconds=seconds)
+
+
+def residual_of(column: SolveResult[Any]) -> Any:
+    """b - A x, rounded once."""
+    matrix, b = column._system
+    return accurate_residual(matrix, b, column.x)
+
+
+def judge(
+    column: SolveResult[Any], r: Any, correction: SolveResult[Any], rtol: float, atol: float, maxiter: int
+) -> Reason | None:
+    """The reason for which a solve ends, by the correction for its residual r; None if it is to go on."""
+    known, of_error = column._coefficients, correction._coefficients
+    before, error = known.error, 0.0 if of_error is None else max(of_error.whole, of_error.hidden)
+    matrix, b = column._system
+    whole = energy_of(matrix, b, column.x, r) + error
+    if not (math.isfinite(error) and math.isfinite(whole)):
+        return column.reason
+    known.error = error
+    eps = float(np.finfo(column.x.dtype).eps)
+    if error <= max(max(rtol, UNITS * eps) ** 2 * whole, atol * atol):
+        return Reason.CONVERGED if column.reason is Reason.STAGNATED else column.reason
+    if before is not None and error > FALL * before:
+        return Reason.STAGNATED
+    return Reason.MAX_ITERATIONS if column.iterations + correction.iterations > maxiter else None
+
+
+def add_correction(column: SolveResult[Any], correction: SolveResult[Any]) -> SolveResult[Any]:
+    """The result of a solve that goes on from x + e, but for the norm of its residual."""
+    return replace(
+        column,
+        x=column.x + correction.x,
+        iterations=column.iterations + correction.iterations,
+        residuals=np.concatenate([column.residuals, correction.residuals[1:]]),
+        stages=add_stages(column.stages, correction.stages),
+        _coefficients=column._coefficients.followed_by(correction._coefficients),
+    )
