@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
@@ -15,6 +16,7 @@ from mcprecond.linalg.operator import Operator
 from mcprecond.matrix import AdmittedMatrix, admit_matrix
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.automatic import weakest_for
+from mcprecond.solvers.diagnosis import is_near_null_space
 from mcprecond.solvers.iteration import (
     BAD_M,
     CYCLE_ENDED,
@@ -30,7 +32,7 @@ from mcprecond.solvers.iteration import (
     take_rr,
 )
 from mcprecond.solvers.named import NAMES
-from mcprecond.solvers.result import SolveResult
+from mcprecond.solvers.result import Reason, SolveResult
 from mcprecond.solvers.setup import admit_system, in_unit_of
 from mcprecond.solvers.solver import Solver
 
@@ -54,6 +56,8 @@ LARGEST = SHARED
 #: FALLEN of its first value, the method starts over. Otherwise x could grow in the null space of a singular A until
 #: the rounding errors of A x are as large as the residual.
 UNITS, FALLEN = 10, 1e-7
+#: A vector of the null space is refined in at most MORE times as many iterations as the solve took.
+MORE = 2
 CUDA_CONSTANTS = {
     **{"UNITS": UNITS, "FALLEN": FALLEN, "LOWEST": LOWEST},
     **{"START": START, "DIAGONAL": DIAGONAL, "BESIDE": BESIDE, "COSINE": COSINE, "SINE": SINE},
@@ -178,6 +182,8 @@ class MINRESSolver(Solver):
 
     method = "minres"
     names, symmetric_method = NAMES, "MINRES"
+    #: Whether this is the solve that refines a vector of the null space.
+    _is_refining = False
 
     def __init__(self, A: Any, M: Any = None) -> None:
         if isinstance(M, str) and M == "auto":
@@ -205,9 +211,20 @@ class MINRESSolver(Solver):
         state = None if M is None else stack.enter_context(M.lend_state())
         return MINRES(A, self._backend, M, state)
 
-    def _suspects(self, iteration: Iteration) -> list[Any]:
-        """See `Solver`. The residual is suspected, too, since it converges to the part of b in the null space."""
-        return [*super()._suspects(iteration), iteration.r]
+    def _cause(self, b: Any, iteration: Iteration, limit: float, reason: Reason | None = None) -> Reason | None:
+        """See `Solver`. If b does not fit a singular A, and r is the least residual, M r is in the null space but for a
+        part whose square is rounding. Another solve takes that part away: A times it is A M r.
+        """
+        cause = super()._cause(b, iteration, limit, reason)
+        if cause is not None or reason is not Reason.NO_PROGRESS or self.A_is_operator or self._is_refining:
+            return cause
+        M = self._M.csr if isinstance(self._M, AdmittedMatrix) else self._M
+        v, eps = iteration.r if M is None else M @ iteration.r, float(np.finfo(self.matrix.dtype).eps)
+        solver = MINRESSolver(self.matrix, self.M)
+        solver._is_refining = True
+        v = v - solver.solve(self.matrix.csr @ v, rtol=math.sqrt(eps), maxiter=MORE * iteration.count).x
+        residual = iteration.norm_in_units(iteration.true_residual_norm)
+        return Reason.INCONSISTENT if is_near_null_space(self.matrix, v, b, limit, residual, 100 * eps) else None
 
 
 class MINRES(Iteration):

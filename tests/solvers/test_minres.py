@@ -325,3 +325,18 @@ def test_auto_is_jacobi_where_that_is_definite_and_pays(scale, to_device):
     results = [minres(to_device(A), to_device(b), M=M, rtol=1e-8) for M in ("auto", name)]
     assert results[0].converged and results[0].iterations == results[1].iterations
     assert minres(scipys.aslinearoperator(A), b, M="auto", rtol=1e-8).iterations == minres(A, b, rtol=1e-8).iterations
+
+
+@pytest.mark.parametrize("M", [None, "jacobi"])
+@pytest.mark.parametrize("eigenvalue", [0.0, 1e-6, 1e-9, 1e-12])
+def test_only_singular_systems_are_inconsistent(backend, eigenvalue, M):
+    """Another solve refines the residual, so that it tells a null vector from one with a small eigenvalue."""
+    random = np.random.default_rng(0)
+    Q = np.linalg.qr(random.standard_normal((60, 60)))[0]
+    sizes = np.concatenate([[eigenvalue], np.linspace(0.1, 1, 30), -np.linspace(0.1, 1, 29)])
+    scales = np.ones(60) if M is None else 10.0 ** random.uniform(-1, 1, 60)
+    A = scales[:, None] * ((Q * sizes) @ Q.T) * scales
+    A, b = backend.xp.asarray((A + A.T) / 2), backend.xp.asarray(random.standard_normal(60))
+    inverse = None if M is None else backend.sparse.diags(1 / backend.xp.asarray(scales) ** 2).tocsr()
+    result = minres(A, b, M=inverse, rtol=1e-10, maxiter=3000)
+    assert (result.reason is Reason.INCONSISTENT) == (eigenvalue == 0)
