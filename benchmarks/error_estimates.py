@@ -21,6 +21,9 @@ of those that are `unknown`, where there is no estimate or zero, and `largest_ov
 counted by their reasons. There is a summary of all solves, of each family and of each M, and one of the
 systems that double precision can solve to the tolerance, "well- posed": their condition times the machine epsilon is at
 most rtol.
+
+`norms` has what the energy norm costs in an iteration: for each M the times of as many iterations with either norm,
+taken in turns, and their ratio.
 """
 
 from __future__ import annotations
@@ -28,19 +31,20 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # to be set before NumPy is imported
 
 import numpy as np
-from measure import MULTIGRID, RESULTS, parser_of, record, save
+from measure import MULTIGRID, RESULTS, parser_of, record, save, timed_in_turns
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 
 from reference.definite import FAMILIES, SIZES, Exact, draw
 
-from mcprecond import PCG
+from mcprecond import PCG, problems
 from mcprecond.backends import Backend, get_backend
 
 PRECONDITIONERS = None, "jacobi", "sgs", "ilu0", "multigrid"
@@ -59,7 +63,8 @@ def main() -> None:
     for seed in range(arguments.seed, arguments.seed + count):
         cases.append(measure(seed, backend, 150 if arguments.small else SIZES[1]))
         print(f"{seed + 1 - arguments.seed} of {count}: {summary([cases[-1]])}", flush=True)
-    facts = {"seed": arguments.seed, "count": count, "small": arguments.small, "maxiter": MAXITER}
+    costs = [cost_of_norm(M, backend, arguments.small, arguments.repeats) for M in (None, "sgs", "multigrid")]
+    facts = {"norms": costs, "seed": arguments.seed, "count": count, "small": arguments.small, "maxiter": MAXITER}
     document = record("error-estimates", backend.name, cases, MULTIGRID, **facts, summaries=summaries(cases))
     save(document, arguments.output or RESULTS / f"error-estimates-{backend.name}.json")
 
@@ -88,6 +93,18 @@ def measure(seed: int, backend: Backend, most: int) -> dict[str, Any]:
         "rtol": system.rtol,
         "solves": solves,
     }
+
+
+def cost_of_norm(M: str | None, backend: Backend, small: bool, repeats: int) -> dict[str, Any]:
+    """The times of some iterations, none of which comes near the solution, with each norm."""
+    side, count = (40, 5) if small else (1000, 20 if M == "multigrid" else 200)
+    A, b = backend.sparse.csr_matrix(problems.laplacian((side, side))), backend.xp.ones(side * side)
+    solvers = {norm: PCG(A, M, norm=norm) for norm in ("residual", "energy")}
+    calls = {norm: partial(solver.solve, b, rtol=0, maxiter=count) for norm, solver in solvers.items()}
+    assert all(call().iterations == count for call in calls.values())
+    times = timed_in_turns(calls, repeats, backend.synchronize, small=small)
+    found = {"M": M or "none", "unknowns": side * side, "iterations": count, "times": times}
+    return found | {"ratio": times["energy"]["ms"] / times["residual"]["ms"]}
 
 
 def summaries(cases: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:

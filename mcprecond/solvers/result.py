@@ -34,11 +34,10 @@ else:
 class Reason(Enum):
     """Why a solver stopped. The value says what to try."""
 
-    CONVERGED = "converged: the true residual, or the norm that was asked for, is within the tolerance"
+    CONVERGED = "converged within the tolerance"
     CONVERGED_IN_DOUBLE = (
-        "converged: the true residual, or the norm that was asked for, is within the tolerance; single precision, "
-        "which M is stored in, could not reach it, so that double precision took over; build M without dtype for such "
-        "systems"
+        "converged within the tolerance; single precision, which M is stored in, could not reach it, so that double "
+        "precision took over; build M without dtype for such systems"
     )
     CONVERGED_IN_RESIDUAL = (
         "converged: the true residual is within the tolerance; the residual is small, the solution may not be: "
