@@ -9,6 +9,7 @@ they are finite, and whether the matrix is exactly Hermitian. The diagonal is fo
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any, NoReturn
@@ -206,13 +207,13 @@ class AdmittedMatrix:
         return replace(self)
 
     def with_spectral_radius(self, radius: float) -> AdmittedMatrix:
-        """The same matrix, and what is known of its diagonal, with a bound of the eigenvalues of D^-1 A."""
+        """The same matrix, and all that is known of it, with a bound of the eigenvalues of D^-1 A."""
         return self.knowing(spectral_radius=radius)
 
     def knowing(self, **found: Any) -> AdmittedMatrix:
-        """The same matrix, and what is known of its diagonal, with attributes that have been found since."""
-        matrix = replace(self, **found)
-        matrix.__dict__["_pivots"] = self._pivots
+        """The same matrix, and all that is known of it, with attributes that have been found since."""
+        matrix = copy(self)
+        matrix.__dict__.update(found)
         return matrix
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from mcprecond.backends import KernelSet, compile_inlined
 from mcprecond.backends.sorting import lower_bound
 from mcprecond.backends.team.atomics import atomic_max
+from mcprecond.linalg.diagonal import sizes_of
 from mcprecond.matrix import AdmittedMatrix, place_of
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE")
@@ -44,8 +46,9 @@ def first_unsymmetric(matrix: AdmittedMatrix, dtype: Any = None) -> tuple[int, i
     A, backend, entries = matrix.canonical(), matrix.backend, matrix.canonical().indices.size
     if A.is_hermitian or not entries:
         return None
-    sizes = abs(A.diagonal()).astype(np.float64)
-    scales = backend.xp.sqrt(backend.xp.where(sizes > 0, sizes, abs(A.data).max().astype(np.float64)))
+    scales = sizes_of(A)
+    if not A.extremes[0] > 0:
+        scales = backend.xp.where(scales > 0, scales, math.sqrt(float(abs(A.data).max())))
     tolerance = float(np.sqrt(np.finfo(dtype or matrix.dtype).eps))
     behind = backend.zeros(1, np.int64)
     run = backend.kernels(KERNELS, OFFSET=A.indptr.dtype, VALUE=A.dtype)

@@ -7,6 +7,7 @@ of these are read, so that features take about the same time for matrices of all
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -109,32 +110,36 @@ def features_of(matrix: AdmittedMatrix) -> Features:
     features = Features(n, A.indices.size, A.has_hubs)
     if not A.indices.size:
         return features
-    random = np.random.default_rng(0)
-    rows = random.permutation(np.arange(n) if n <= ROWS else np.unique(random.integers(0, n, ROWS)))
+    rows = sampled_rows(n)
     count = len(rows)
     near, far = (0, 0) if A.has_hubs else (min(NEAR, count), min(FAR, count))
     run = backend.kernels(KERNELS, OFFSET=A.indptr.dtype, VALUE=A.dtype, LANES=BLOCK)
     of_rows = backend.zeros(count * FIELDS, np.float64).reshape(count, FIELDS)
     arrays = A.indptr, A.indices, A.data, A.diagonal()
-    run.sample_rows(count, near, far, n, backend.xp.asarray(rows.astype(np.int32)), *arrays, of_rows)
+    run.sample_rows(count, near, far, n, backend.xp.asarray(rows), *arrays, of_rows)
     found = backend.to_host(of_rows)
-    of_pivots, of_near = found[found[:, HAS_PIVOT] > 0], found[:near]
-    in_two, in_three = found[:far, IN_TWO], found[:far, IN_THREE]
-
-    def usually_below(field: int) -> float:
-        return float(np.sort(of_near[:, field])[math.ceil(0.9 * (near - 1))]) if near else np.inf
-
+    of_pivots, sums, sums_of_far = found[found[:, HAS_PIVOT] > 0], found.sum(axis=0), found[:far].sum(axis=0)
+    usually = np.sort(found[:near], axis=0)[math.ceil(0.9 * (near - 1))] if near else np.full(FIELDS, np.inf)
+    is_counted = far and found[:far, IN_THREE].min() > 0
     return features._replace(
         surplus=surplus_of(of_pivots) if len(of_pivots) else 0.0,
-        positive=float(of_pivots[:, POSITIVE].sum()) / count,
-        negative=float(of_pivots[:, NEGATIVE].sum()) / count,
-        width=float(found[:, FARTHEST].mean()),
-        growth=float(in_three.sum() / in_two.sum()) if far and in_three.min() > 0 else np.inf,
-        contrast=float(np.log10(usually_below(CONTRAST))) if near else 0.0,
-        in_nodes=float(of_near[:, IN_NODES].mean()) if near else 0.0,
-        products=usually_below(PRODUCTS),
-        dropped=usually_below(DROPPED),
+        positive=float(sums[POSITIVE]) / count,
+        negative=float(sums[NEGATIVE]) / count,
+        width=float(sums[FARTHEST]) / count,
+        growth=float(sums_of_far[IN_THREE] / sums_of_far[IN_TWO]) if is_counted else np.inf,
+        contrast=math.log10(usually[CONTRAST]) if near else 0.0,
+        in_nodes=float(found[:near, IN_NODES].sum()) / near if near else 0.0,
+        products=float(usually[PRODUCTS]),
+        dropped=float(usually[DROPPED]),
     )
+
+
+@lru_cache(maxsize=64)
+def sampled_rows(n: int) -> Any:
+    """Draw the rows of a matrix with n rows: the same ones each time, in random order."""
+    random = np.random.default_rng(0)
+    rows = np.arange(n) if n <= ROWS else np.unique(random.integers(0, n, ROWS))
+    return random.permutation(rows).astype(np.int32)
 
 
 def surplus_of(of_rows: Any) -> float:

@@ -82,26 +82,34 @@ def forecast_cg(
         levels = 2 * features.n / max(features.width, 1.0)
         setup = sweeps.setup + FACTORS * features.entries
         predicted["ILU0"] = Prediction(setup, ROW_ORDER * sweeps.iteration + LEVEL * levels)
-    expected = partial(expected_iterations, features=features, has_candidates=has_candidates)
+    of_jacobi, is_mass = iterations_of_jacobi(features), features.negative < LEAST_NEGATIVE
+    per_digit = {name: of_jacobi * share_of_jacobi(name, features) for name in predicted}
+    per_share = 0.0 if has_candidates or is_mass else OF_NODES if features.in_nodes >= IN_NODES else OF_STIFF
+    expected = partial(expected_iterations, per_digit, 1 + per_share * features.positive)
     return Forecast(predicted, expected, ("multigrid",), False, MARGIN, MOST_SLOWER)
 
 
-def expected_iterations(name: str, digits: float, features: Features, *, has_candidates: bool = False) -> float:
-    """How many iterations a candidate is expected to take to reduce the residual by so many decimal digits."""
-    is_mass = features.negative < LEAST_NEGATIVE
+def expected_iterations(per_digit: Mapping[str, float], of_multigrid: float, name: str, digits: float) -> float:
+    """How many iterations a candidate is expected to take to reduce the residual by so many decimal digits, by those of
+    each candidate for a digit, but for multigrid by how many times as many as usual it takes.
+    """
     if name == "multigrid":
-        per_share = 0.0 if has_candidates or is_mass else OF_NODES if features.in_nodes >= IN_NODES else OF_STIFF
-        return (1 + per_share * features.positive) * (PER_DIGIT * digits + AT_LEAST)
+        return of_multigrid * (PER_DIGIT * digits + AT_LEAST)
+    return max(per_digit[name] * digits, 1.0)
+
+
+def iterations_of_jacobi(features: Features) -> float:
+    """How many iterations are expected with Jacobi's preconditioner for each decimal digit."""
     factor, power = ON_GRIDS[features.dimensions] if features.dimensions else (ELSEWHERE, 0.0)
     contrast = features.contrast / 2 if features.dimensions == 3 else features.contrast
     harder = (1 + OF_POSITIVE * features.positive) * (1 + OF_CONTRAST * contrast**2)
-    iterations = factor * features.n**power * harder * digits / 8
+    iterations = factor * features.n**power * harder / 8
     if features.surplus > 0 and features.contrast < CONTRAST:  # the condition is about 2 / surplus - 1
         condition = max(2 / features.surplus - 1, 1.0)
-        iterations = min(iterations, digits * math.log(10) * (1 + math.sqrt(condition)) / 4)
+        iterations = min(iterations, math.log(10) * (1 + math.sqrt(condition)) / 4)
     if 1 + features.positive - features.negative >= LEAST_SUM:
-        iterations = min(iterations, (OF_MASS if is_mass else OF_SUMS) * digits)
-    return max(iterations * share_of_jacobi(name, features), 1.0)
+        iterations = min(iterations, OF_MASS if features.negative < LEAST_NEGATIVE else OF_SUMS)
+    return iterations
 
 
 def share_of_jacobi(name: str, features: Features) -> float:
