@@ -1,7 +1,7 @@
 """Every .cu file compiles in all its variants, and for every architecture that CUDA 13 knows.
 
-NVRTC needs no device for that. What this NVRTC has compiled once, it compiles again, and that takes a tenth of the time of
-all tests. So digests of what was compiled are kept, as Numba keeps the CPU's functions: a compilation is left out
+NVRTC needs no device for that. What this NVRTC has compiled once, it compiles again, and that takes a tenth of the time
+of all tests. So digests of what was compiled are kept, as Numba keeps the CPU's functions: a compilation is left out
 where text, options and NVRTC are the same.
 """
 
