@@ -5,9 +5,11 @@ BIN := .venv/bin
 SECONDS ?= 600
 SEED ?= 1
 # Processes that run tests. Each takes whole modules of tests, since what one module compiles others load; those that
-# take long come early. Each has two threads, as races need.
+# take long come early. Each has two threads, as races need, and those of other libraries one: where SuiteSparse has more
+# threads than there are cores, they wait for each other several times as long as they compute. Tests start some 150
+# processes that import the package, so Python keeps its bytecode, whatever else the environment asks for.
 WORKERS ?= logical
-PARALLEL := MCPRECOND_NUM_THREADS=2 OPENBLAS_NUM_THREADS=1
+PARALLEL := PYTHONDONTWRITEBYTECODE= MCPRECOND_NUM_THREADS=2 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 # Tests whose CUDA kernels are emulated.
 EMULATED_TESTS := $(addprefix tests/,coloring linalg multigrid ordering preconditioners storage test_door.py test_wide.py \
 	backends/test_kernel_sets.py $(patsubst %,solvers/test_%.py,hard_systems many_columns nullspace pcg scale))

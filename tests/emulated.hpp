@@ -6,12 +6,13 @@
 #include <setjmp.h>
 #include <ucontext.h>
 
-#include <algorithm>
+// Every variant of every source reads these anew, so <algorithm> and <functional> are left out: reading them takes longer
+// than compiling a small kernel.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
+#include <initializer_list>
 #include <type_traits>
 
 #define __device__
@@ -53,7 +54,9 @@ struct Thread {
 };
 static Thread threads[256];
 static ucontext_t host;
-static std::function<void()> work;
+// What each thread calls, and with what.
+static void (*work)(const void*);
+static const void* given;
 
 [[noreturn]] inline void go_on_with(unsigned next) {
     threadIdx.x = next;
@@ -70,7 +73,7 @@ inline void give_way() {
     if (next != own && _setjmp(threads[own].place) == 0) go_on_with(next);
 }
 inline void run_thread() {
-    work();
+    work(given);
     threads[threadIdx.x].is_done = true;
     for (unsigned next = 0; next < blockDim.x; ++next)
         if (!threads[next].is_done) go_on_with(next);
@@ -192,9 +195,9 @@ inline T atomicCAS(T* p, T expected, T value) { return atomically(p, [=](T x) { 
 template <typename T>
 inline T atomicSub(T* p, T value) { return atomically(p, [=](T x) { return T(x - value); }); }
 template <typename T>
-inline T atomicMin(T* p, T value) { return atomically(p, [=](T x) { return std::min(x, value); }); }
+inline T atomicMin(T* p, T value) { return atomically(p, [=](T x) { return value < x ? value : x; }); }
 template <typename T>
-inline T atomicMax(T* p, T value) { return atomically(p, [=](T x) { return std::max(x, value); }); }
+inline T atomicMax(T* p, T value) { return atomically(p, [=](T x) { return x < value ? value : x; }); }
 template <typename T, typename Mask>
 inline T atomicOr(T* p, Mask mask) { return atomically(p, [=](T x) { return T(x | mask); }); }
 template <typename T, typename Mask>
@@ -204,9 +207,15 @@ inline T atomicAnd(T* p, Mask mask) { return atomically(p, [=](T x) { return T(x
 
 using std::fabs, std::fma, std::hypot, std::isfinite;
 template <typename A, typename B>
-inline auto min(A a, B b) { return std::min<std::common_type_t<A, B>>(a, b); }
+inline std::common_type_t<A, B> min(A a, B b) {
+    std::common_type_t<A, B> one = a, other = b;
+    return other < one ? other : one;
+}
 template <typename A, typename B>
-inline auto max(A a, B b) { return std::max<std::common_type_t<A, B>>(a, b); }
+inline std::common_type_t<A, B> max(A a, B b) {
+    std::common_type_t<A, B> one = a, other = b;
+    return one < other ? other : one;
+}
 template <typename To, typename From>
 inline To same_bits(From from) {
     static_assert(sizeof(To) == sizeof(From));
@@ -239,7 +248,9 @@ template <auto KERNEL, typename... Arguments>
 struct Launch<KERNEL, void (*)(Arguments...)> {
     static void run(unsigned blocks, Arguments... arguments) {
         gridDim.x = blocks;
-        work = [=] { KERNEL(arguments...); };
+        const auto launched = [=] { KERNEL(arguments...); };
+        work = [](const void* call) { (*static_cast<decltype(&launched)>(call))(); };
+        given = &launched;
         for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x) run_block();
     }
 };

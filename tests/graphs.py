@@ -132,10 +132,10 @@ def neighbors(A: sp.sparray) -> list[set[int]]:
     """The graph of A, the slow and obvious way."""
     A = sp.coo_matrix(A)
     adjacency: list[set[int]] = [set() for _ in range(A.shape[0])]
-    for i, j in zip(A.row, A.col, strict=True):
+    for i, j in zip(A.row.tolist(), A.col.tolist(), strict=True):
         if i != j:
-            adjacency[i].add(int(j))
-            adjacency[j].add(int(i))
+            adjacency[i].add(j)
+            adjacency[j].add(i)
     return adjacency
 
 

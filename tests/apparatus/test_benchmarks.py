@@ -11,6 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
+from scipy.sparse.linalg import splu
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path += [str(ROOT), str(ROOT / "benchmarks")]
@@ -185,9 +187,14 @@ def test_solves(benchmark):
 
 @pytest.mark.parametrize("name", SOLVED)
 def test_what_is_solved_is_positive_definite(name):
+    """By the pivots of an elimination on the diagonal, which have the signs of the eigenvalues."""
     A = SOLVED[name](True, "cpu")
     assert abs(A - A.T).max() <= 1e-12 * abs(A).max()
-    np.linalg.cholesky(A.toarray())
+    for definite, matrix in ((True, A), (False, A - 1.1 * A.diagonal().min() * sp.eye_array(A.shape[0]))):
+        options = {"permc_spec": "MMD_AT_PLUS_A", "diag_pivot_thresh": 0.0, "options": {"SymmetricMode": True}}
+        factors = splu(sp.csc_matrix(matrix), **options)
+        np.testing.assert_array_equal(factors.perm_r, factors.perm_c)
+        assert (factors.U.diagonal() > 0).all() == definite
 
 
 def test_records_of_benchmarks_are_written_whole(tmp_path, monkeypatch):

@@ -51,6 +51,19 @@ print(f(1) + g(2))
 """
 
 
+#: Notes which functions a program asks Numba for, and for which types, whether they are compiled or loaded.
+NOTED = """
+import atexit, os, pathlib
+from numba.core.dispatcher import Dispatcher
+asked, compile_ = set(), Dispatcher.compile
+def noted(self, types):
+    if self.py_func.__module__.startswith("mcprecond."):
+        asked.add(f"{self.py_func.__module__}.{self.py_func.__qualname__}{types}")
+    return compile_(self, types)
+Dispatcher.compile = noted
+atexit.register(lambda: pathlib.Path(os.environ["ASKED"]).write_text("\\n".join(asked)))
+"""
+
 #: A function that is compiled for the types of its arguments.
 DIVIDE = """
 import sys
@@ -113,6 +126,8 @@ except (KeyboardInterrupt, MemoryError) as error:
 count(0, 1000, found)
 print(found.sum())
 """
+#: Keep nothing beside the module.
+ELSEWHERE = {"NUMBA_CACHE_LOCATOR_CLASSES": "UserProvidedCacheLocator"}
 FULL = """
 import builtins, errno, os
 whole = builtins.open
@@ -133,10 +148,14 @@ numba.core.caching.open = open
 
 @pytest.fixture
 def process(tmp_path):
-    """Run a program, or a command of the package, with a folder for Numba's cache; return its outputs."""
+    """Run a program, or a command of the package, with a folder for Numba's cache, or with the usual one if that is
+    None; return its outputs.
+    """
 
-    def run(*arguments: str, cache: str = "cache", **environment: str) -> tuple[str, str]:
-        environment |= os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / cache), "PYTHONPATH": os.getcwd() + ":."}
+    def run(*arguments: str, cache: str | None = "cache", **environment: str) -> tuple[str, str]:
+        if cache is not None:
+            environment |= {"NUMBA_CACHE_DIR": str(tmp_path / cache)}
+        environment = os.environ | {"PYTHONPATH": os.getcwd() + ":."} | environment
         command = [sys.executable, *arguments]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600, env=environment, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
@@ -146,23 +165,37 @@ def process(tmp_path):
 
 
 def test_warmup_compiles_what_a_first_solve_needs(process, tmp_path):
-    command = ("-c", "from mcprecond.cli import main; main()", "warmup", "--json")
-    said, complaint = process(*command)
-    assert '"device": "cpu"' in said
+    """Whatever the solve asks Numba for, the command has asked for. With an empty cache both would take a minute."""
+
+    def asked_by(*program: str) -> tuple[str, set[str]]:
+        said, _ = process("-c", NOTED + program[0], *program[1:], cache=None, ASKED=str(tmp_path / "asked"))
+        return said, set((tmp_path / "asked").read_text().splitlines())
+
+    said, by_warmup = asked_by("from mcprecond.cli import main; main()", "warmup", "--json")
+    assert '"device": "cpu"' in said and '"seconds"' in said
+    said, by_solve = asked_by(SOLVE)
+    assert said == "True\nTrue\n"
+    for part in ("solvers.eisenstat", "storage.values", "coloring"):
+        assert any(part in function for function in by_solve)
+    assert by_solve - by_warmup == set()
+
+
+def test_compiling_is_said_once_where_logging_is_not_set_up(process, tmp_path):
+    program = CALL.replace("logging.basicConfig", "dict")
+    said, complaint = process("-c", program, **ELSEWHERE)
+    assert said == "3\n" and complaint.count("\n") == 1 and "seconds" in complaint
     assert (
         complaint.count("Numba compiles") == 1
         and f"kept in {tmp_path / 'cache'}, so that this happens once for each method" in complaint
     )
-    assert complaint.count("\n") == 1 and "seconds" in complaint
-    solved, logged = process("-c", SOLVE)
-    assert (solved, [line for line in logged.splitlines() if line.startswith("mcprecond")]) == ("True\nTrue\n", [])
+    assert process("-c", program, **ELSEWHERE) == ("3\n", "")
 
 
 @pytest.mark.parametrize("cache", ["file", "folder"])
 def test_the_cache_cannot_be_written(process, tmp_path, cache):
     """From the start, as it is a file; or later, as the folder becomes one."""
     (tmp_path / "file").write_text("")
-    said, logged = process("-c", KEEP, cache=cache, NUMBA_CACHE_LOCATOR_CLASSES="UserProvidedCacheLocator")
+    said, logged = process("-c", KEEP, cache=cache, **ELSEWHERE)
     assert said == "3\n"
     warned, told = sorted(logged.splitlines(), key=lambda line: "compiles kernels" in line)
     assert warned.startswith("mcprecond WARNING") and "NUMBA_CACHE_DIR" in warned
@@ -172,7 +205,7 @@ def test_the_cache_cannot_be_written(process, tmp_path, cache):
 @pytest.mark.parametrize("kind", ["nbi", "nbc"])
 def test_files_that_are_cut_off_are_dropped(process, tmp_path, kind):
     """Functions are compiled anew then, kept, and found by the next process."""
-    name = {"cache": "kept", "NUMBA_CACHE_LOCATOR_CLASSES": "UserProvidedCacheLocator"}
+    name = {"cache": "kept"} | ELSEWHERE
     assert process("-c", CALL, **name)[0] == "3\n"
     for lengths in ((0, 1), (40, -1)):
         files = sorted((tmp_path / "kept").rglob(f"*.{kind}"))
@@ -182,11 +215,7 @@ def test_files_that_are_cut_off_are_dropped(process, tmp_path, kind):
         said, logged = process("-c", CALL, **name)
         assert said == "3\n" and "Numba compiles" in logged
         assert all(file.read_bytes() != before for file, before in zip(files, cut, strict=True))
-        assert process("-c", CALL, **name) == ("3\n", "")
-
-
-#: Keep nothing beside the module.
-ELSEWHERE = {"NUMBA_CACHE_LOCATOR_CLASSES": "UserProvidedCacheLocator"}
+    assert process("-c", CALL, **name) == ("3\n", "")
 
 
 @pytest.fixture

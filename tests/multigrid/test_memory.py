@@ -8,7 +8,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcprecond import ClassicalAMG, SmoothedAggregation, problems
@@ -52,6 +52,7 @@ def kept(M, A):
     return sum(array.nbytes for array in arrays_of(M, A).values()) / size_of(A)
 
 
+@settings(max_examples=8)
 @given(st.integers(100, 300), st.integers(100, 300))
 def test_what_is_kept_for_five_points(rows, columns):
     A = problems.laplacian((rows, columns))
@@ -62,6 +63,7 @@ def test_what_is_kept_for_five_points(rows, columns):
     assert kept(M, A) <= 3.25
 
 
+@settings(max_examples=8)
 @given(st.tuples(*[st.integers(20, 40)] * 3))
 def test_what_is_kept_for_seven_points(shape):
     A = problems.laplacian(shape)

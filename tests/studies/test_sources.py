@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import shutil
 from random import Random
 
@@ -124,6 +125,19 @@ def test_comments_between_any_tokens(seed, path):
 FUNCTION = "\n@compile_row\ndef more():\n    return 1\n"
 
 
+@pytest.fixture(scope="module")
+def readers():
+    """The functions that read sources, which remember what they have read."""
+    return {name: functools.cache(getattr(sources, name)) for name in ("cuda", "python")}
+
+
+@pytest.fixture
+def once(readers, monkeypatch):
+    """Reads each text once, whichever folder it is in."""
+    for name, reader in readers.items():
+        monkeypatch.setattr(sources, name, reader)
+
+
 @pytest.mark.parametrize(
     ("changed", "text", "on_gpu", "on_cpu"),
     [
@@ -137,7 +151,7 @@ FUNCTION = "\n@compile_row\ndef more():\n    return 1\n"
     ],
 )
 @pytest.mark.parametrize("gpu", [False, True])
-def test_a_change_shows_in_what_it_is_compiled_into(tmp_path, monkeypatch, gpu, changed, text, on_gpu, on_cpu):
+def test_a_change_shows_in_what_it_is_compiled_into(tmp_path, monkeypatch, once, gpu, changed, text, on_gpu, on_cpu):
     before, parts = sources.code(gpu), on_gpu if gpu else on_cpu
     package = tmp_path / "mcprecond"
     shutil.copytree(PACKAGE, package, ignore=shutil.ignore_patterns("__pycache__"))
