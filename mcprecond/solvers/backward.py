@@ -4,6 +4,7 @@ large its error is at least.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ def accurate_residual(matrix: AdmittedMatrix, b: Any, x: Any) -> Any:
     """b - A x in the dtype of A, rounded once."""
     xp, dtype = matrix.backend.xp, matrix.dtype
     if (x.dtype.kind == "c" and dtype.kind != "c") or x.dtype.itemsize > dtype.itemsize:
-        matrix = matrix.knowing(csr=matrix.csr.astype(x.dtype))
+        matrix = replace(matrix, csr=matrix.csr.astype(x.dtype))
         dtype = x.dtype
     A, r = product_with(matrix), xp.empty(len(b), dtype)
     x, b = (xp.ascontiguousarray(v.astype(dtype, copy=False)) for v in (x, b))
