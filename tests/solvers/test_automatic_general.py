@@ -37,7 +37,7 @@ def dominant(n: int = 900) -> sp.csr_array:
     """As of a small step in time, with diagonal entries that differ."""
     flow = sp.csr_array(advection(int(n**0.5), 1e-2, "vortex"))
     scale = 3 * abs(flow).sum(axis=1).max()
-    return sp.csr_array(flow + sp.diags_array(scale * (1 + np.arange(n) / n)))
+    return sp.csr_array(flow + sp.diags_array(scale * (1 + 4 * np.arange(n) / n)))
 
 
 @solvers
