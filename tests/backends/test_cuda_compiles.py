@@ -40,8 +40,8 @@ def nvrtc_versions():
     """What tells one NVRTC from another."""
     from cupy.cuda import nvrtc
 
-    found = {each.metadata["Name"]: each.version for each in distributions()}
-    return [*nvrtc.getVersion(), *sorted(f"{name} {found[name]}" for name in found if "nvrtc" in name.lower())]
+    named = ((str(each.metadata["Name"]), each.version) for each in distributions())
+    return [*nvrtc.getVersion(), *sorted({found for found in named if "nvrtc" in found[0]})]
 
 
 def test_there_are_sources():
