@@ -220,9 +220,14 @@ class MINRESSolver(Solver):
             return cause
         M = self._M.csr if isinstance(self._M, AdmittedMatrix) else self._M
         v, eps = iteration.r if M is None else M @ iteration.r, float(np.finfo(self.matrix.dtype).eps)
+        with np.errstate(all="ignore"):
+            v = v / abs(v).max()
+            product = self.matrix.csr @ v
+        if not bool(self._backend.xp.isfinite(product).all()):
+            return None
         solver = MINRESSolver(self.matrix, self.M)
         solver._is_refining = True
-        v = v - solver.solve(self.matrix.csr @ v, rtol=math.sqrt(eps), maxiter=MORE * iteration.count).x
+        v = v - solver.solve(product, rtol=math.sqrt(eps), maxiter=MORE * iteration.count).x
         residual = iteration.norm_in_units(iteration.true_residual_norm)
         return Reason.INCONSISTENT if is_near_null_space(self.matrix, v, b, limit, residual, 100 * eps) else None
 

@@ -1,15 +1,16 @@
 // The connected components of a graph by joining sets: a thread per edge, then one per vertex. See weak_parts.py.
 //
-// A vertex refers to another one of its set with a smaller number; the first vertex of a set refers to itself. Threads
-// change what others read. This does no harm: a vertex that does not refer to itself never will again, and whatever it
-// refers to, now or before, is in its set.
+// A vertex refers to another one of its set with a smaller number; the first vertex of a set refers to itself. While sets
+// are joined, threads change what others read. This does no harm: a vertex that does not refer to itself never will
+// again, and whatever it refers to, now or before, is in its set.
 
 #include "cuda/grid.cuh"
+#include "cuda/memory.cuh"
 
 // The vertex that stands for the set of vertex i. The way there becomes shorter.
-__device__ __forceinline__ int root_of(int i, volatile int* parts) {
-    for (int next = parts[i]; next != i; next = parts[i]) {
-        int behind = parts[next];
+__device__ __forceinline__ int root_of(int i, int* parts) {
+    for (int next = load_volatile(&parts[i]); next != i; next = load_volatile(&parts[i])) {
+        int behind = load_volatile(&parts[next]);
         if (behind != next) parts[i] = behind;
         i = next;
     }
@@ -30,7 +31,11 @@ extern "C" __global__ void join_strong(long long edges, const int* ends, const i
     }
 }
 
+// A thread changes no entry but its own: otherwise one could undo what another has found.
 extern "C" __global__ void name_parts(long long n, int* parts) {
     long long i = thread_id();
-    if (i < n) parts[i] = root_of((int)i, parts);
+    if (i >= n) return;
+    int root = parts[i];
+    while (parts[root] != root) root = parts[root];
+    parts[i] = root;
 }

@@ -216,6 +216,9 @@ def join_strong(edges, ends, others, sizes, limit, parts):
 
 @KERNELS.per_item
 def name_parts(first, end, parts):
-    """The first vertex of the set of each vertex."""
+    """The first vertex of the set of each vertex. No thread changes what other vertices refer to."""
     for i in range(first, end):
-        parts[i] = root_of(i, parts)
+        root = parts[i]
+        while parts[root] != root:
+            root = parts[root]
+        parts[i] = root
