@@ -66,8 +66,10 @@ def estimates(document: Document) -> str:
     worst = f"{found['far_too_small']} have one that is more than 10 times too small"
     above = f"In {found['above_rtol']} of them the true error is more than twice `rtol`"
     largest = f"the largest one is {number(found['largest_over_rtol'])} times `rtol`"
-    more = f"In the median the correction takes {100 * found['more_iterations']:.0f}% more iterations."
-    return f"{solves} on {measured(document)}: {right}, and {worst}. {above}; {largest}. {more}"
+    more = f"In the median the correction takes {100 * found['more_iterations']:.0f}% more iterations"
+    ratios = [case["ratio"] for case in document["norms"]]
+    each = f"an iteration takes {min(ratios):.2f} to {max(ratios):.2f} times as long as one by the residual's norm"
+    return f"{solves} on {measured(document)}: {right}, and {worst}. {above}; {largest}. {more}, and {each}."
 
 
 def of_alarms(results: Path = RESULTS) -> str:
