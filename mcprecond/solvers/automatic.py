@@ -31,8 +31,8 @@ from mcprecond.tuning.forecast import (
 )
 from mcprecond.tuning.least_time import usual_colors
 
-#: A diagonal counts as constant if its largest entry is at most so many times the least one. Jacobi's preconditioner
-#: hardly saves iterations then, and each one takes longer than without a preconditioner.
+#: The diagonal of A counts as constant if its largest entry is at most ALIKE times its smallest entry. In that case
+#: Jacobi's preconditioner saves few iterations and makes each iteration slower.
 ALIKE = 2.5
 
 

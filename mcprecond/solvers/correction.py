@@ -24,13 +24,15 @@ from mcprecond.solvers.columns import join_columns
 from mcprecond.solvers.energy import UNITS
 from mcprecond.solvers.result import Reason, SolveResult, add_stages
 
-#: The tolerance of a correction. A digit would do, if the error of x were not in eigenvectors that CG finds late.
+#: The relative tolerance of the solve for a correction, in the energy norm. It is this small because CG finds the
+#: eigenvectors that the error of x consists of late.
 CORRECTED = 0.01
-#: If x took k iterations, its correction may take ITERATIONS[0] k + ITERATIONS[1].
+#: If x took k iterations, the solve for its correction takes at most ITERATIONS[0] k + ITERATIONS[1].
 ITERATIONS = 2, 100
-#: Where a correction leaves more than this share of the square of the error, rounding keeps x from the solution.
+#: If the square of the error after a correction is still more than FALL times the square before it, the solve ends as
+#: STAGNATED, because rounding errors limit the accuracy of x.
 FALL = 0.25
-#: The reasons for which the error of x is asked for.
+#: The error of x is found if the solve has ended for one of these reasons.
 ENDED = Reason.CONVERGED, Reason.CONVERGED_IN_DOUBLE, Reason.STAGNATED
 
 
@@ -50,7 +52,7 @@ def verify(
     solve : function of b, x0, rtol, atol and maxiter
         CG that ends by the energy norm.
     rtol, atol, maxiter
-        Those of the solve. Iterations for a correction that is dropped do not count.
+        The arguments of the solve. `maxiter` does not limit the iterations for a correction that is not added to x.
     backend : Backend
     """
     started, columns = time.perf_counter(), list(result._each)

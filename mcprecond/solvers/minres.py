@@ -56,7 +56,7 @@ LARGEST = SHARED
 #: FALLEN of its first value, the method starts over. Otherwise x could grow in the null space of a singular A until
 #: the rounding errors of A x are as large as the residual.
 UNITS, FALLEN = 10, 1e-7
-#: A vector of the null space is refined in at most MORE times as many iterations as the solve took.
+#: If a solve took k iterations, the solve that refines a vector of the null space takes at most MORE k.
 MORE = 2
 CUDA_CONSTANTS = {
     **{"UNITS": UNITS, "FALLEN": FALLEN, "LOWEST": LOWEST},

@@ -97,7 +97,8 @@ class Stage(NamedTuple):
 class SolveResult(Generic[ArrayT]):
     """The solution and how it was reached. Unpacks as ``x, info = result``, like SciPy's solvers.
 
-    A result refers to A and b, not to copies of them, for the errors that it computes when they are asked for.
+    A result keeps references to A and b, because some of its attributes compute errors when they are read. It does not
+    copy A or b.
 
     Attributes
     ----------

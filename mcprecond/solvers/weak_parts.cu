@@ -1,13 +1,15 @@
-// The connected components of a graph by joining sets: a thread per edge, then one per vertex. See weak_parts.py.
+// Union-find for the connected components of a graph. First a thread for each edge joins the sets of its two ends. Then
+// a thread for each vertex finds the root. See weak_parts.py.
 //
-// A vertex refers to another one of its set with a smaller number; the first vertex of a set refers to itself. While sets
-// are joined, threads change what others read. This does no harm: a vertex that does not refer to itself never will
-// again, and whatever it refers to, now or before, is in its set.
+// Each set is a tree. The parent of a vertex has a smaller number, and a root is its own parent. Threads change parents
+// while other threads read them. A thread that reads an old parent still gets correct results: the old parent is an
+// ancestor, too, and a vertex that has stopped being a root never becomes one again.
 
 #include "cuda/grid.cuh"
 #include "cuda/memory.cuh"
 
-// The vertex that stands for the set of vertex i. The way there becomes shorter.
+// Return the root of the tree of vertex i. Vertices on the path to the root get their grandparents as parents, so that
+// later searches take fewer steps.
 __device__ __forceinline__ int root_of(int i, int* parts) {
     for (int next = load_volatile(&parts[i]); next != i; next = load_volatile(&parts[i])) {
         int behind = load_volatile(&parts[next]);
@@ -26,12 +28,13 @@ extern "C" __global__ void join_strong(long long edges, const int* ends, const i
         int last = max(one, other), first = min(one, other);
         int there = atomicCAS(&parts[last], last, first);
         if (there == last) return;
-        one = root_of(there, parts);  // another thread was faster
+        one = root_of(there, parts);  // another thread has given `last` a parent in the meantime
         other = root_of(first, parts);
     }
 }
 
-// A thread changes no entry but its own: otherwise one could undo what another has found.
+// Store the root of each vertex as its parent. Each thread writes to its own vertex only. If it shortened the paths of
+// other vertices, it could overwrite a root that another thread has just stored.
 extern "C" __global__ void name_parts(long long n, int* parts) {
     long long i = thread_id();
     if (i >= n) return;

@@ -7,7 +7,7 @@ constant c'r / c'A c is the best correction of x there, and it would reduce the 
 (c'r)^2 / c'A c, whatever CG believes.
 
 The parts are the connected components of the graph of entries above a limit, for a limit in each decade. The device
-finds those of the first limit by joining sets, all entries at once (Jaiganesh, Burtscher: A high-performance connected
+finds those of the first limit by union-find, all entries at once (Jaiganesh, Burtscher: A high-performance connected
 components implementation for GPUs, HPDC 2018). Few entries connect these, and the host joins them further, limit by
 limit.
 """
@@ -100,7 +100,8 @@ class WeakParts:
     members : Csr
         Which unknowns the first parts consist of: a matrix of ones, shape (n_parts, n).
     levels : list of Level
-        The first one has every first part by itself. Without entries beside the diagonal there is none.
+        The first level consists of the parts that `members` lists; later levels join these. The list is empty if A
+        stores no off-diagonal entries.
     """
 
     def __init__(self, matrix: AdmittedMatrix, weak: float) -> None:
@@ -196,7 +197,7 @@ def select_members(parts: Any, backend: Backend) -> Csr:
 
 @compile_row
 def root_of(i, parts):
-    """The vertex that stands for the set of vertex i; the way there becomes shorter."""
+    """Return the root of the tree of vertex i. Vertices on the path get their grandparents as parents."""
     while parts[i] != i:
         parts[i] = parts[parts[i]]
         i = parts[i]
@@ -205,9 +206,7 @@ def root_of(i, parts):
 
 @KERNELS.per_item_driver
 def join_strong(edges, ends, others, sizes, limit, parts):
-    """Join the sets of the two ends of each edge whose size is at least the limit. The first vertex of a set stands for
-    it.
-    """
+    """Join the sets of the two ends of each edge whose size is at least the limit. The root is the first vertex."""
     for k in range(edges):
         if sizes[k] >= limit:
             one, other = root_of(ends[k], parts), root_of(others[k], parts)
@@ -216,7 +215,7 @@ def join_strong(edges, ends, others, sizes, limit, parts):
 
 @KERNELS.per_item
 def name_parts(first, end, parts):
-    """The first vertex of the set of each vertex. No thread changes what other vertices refer to."""
+    """Store the root of each vertex as its parent. No iteration changes the parents of other vertices."""
     for i in range(first, end):
         root = parts[i]
         while parts[root] != root:

@@ -51,7 +51,8 @@ print(f(1) + g(2))
 """
 
 
-#: Notes which functions a program asks Numba for, and for which types, whether they are compiled or loaded.
+#: This program runs before another one. It records each function that Numba compiles or loads from its cache, and the
+#: types of the arguments.
 NOTED = """
 import atexit, os, pathlib
 from numba.core.dispatcher import Dispatcher
