@@ -163,14 +163,15 @@ def run_once(claims: Path, progress: Path, variables: dict[str, str]) -> tuple[C
         environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpus[first:] + gpus[:first])
         log = claims / f"{k}.txt"
         with log.open("w") as output:
-            running[subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT)] = log
+            streams = {"stdout": output, "stderr": subprocess.STDOUT}
+            # In a group of its own, to which `timeout` sends nothing.
+            running[subprocess.Popen(command, env=environment, process_group=0, **streams)] = log
     try:
         while running:
             time.sleep(0.2)
             for process in [process for process in running if process.poll() is not None]:
                 print(running.pop(process).read_text(), flush=True)
     finally:  # when it is cut off, pytest still says what has failed
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # which `timeout` sends twice
         for process in running:
             process.send_signal(signal.SIGINT)
         for process, log in running.items():
@@ -266,12 +267,20 @@ def check(path: Path) -> bool:
     return not changed
 
 
+def cut_off(*_: object) -> None:
+    """Stop once, although `timeout` sends its signal twice."""
+    for stop in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(stop, signal.SIG_IGN)
+    sys.exit("cut off; the next run goes on from here")
+
+
 def main(path: Path) -> None:
     from mcprecond.backends import gpu_problem
 
     if problem := gpu_problem():
         raise SystemExit(f"the tests for a GPU need one: {problem}")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("cut off; the next run goes on from here"))
+    for stop in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(stop, cut_off)
     shared = {name: digest for name, digest in hashes(TESTS).items() if not Path(name).name.startswith("test_")}
     sources = hashlib.sha256(json.dumps([hashes(PACKAGE), shared]).encode()).hexdigest()
     counts, seconds = run_all(folder_for(sources))

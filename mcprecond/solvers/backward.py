@@ -55,12 +55,14 @@ def least_energy(matrix: AdmittedMatrix, r: Any) -> float:
         return float(total(squares, matrix.backend)) / (matrix.max_degree + 1)
 
 
-def rounding_of(matrix: AdmittedMatrix, x: Any) -> float:
-    """The square of the energy norm that rounding of each number of x has, by the diagonal of A."""
+def least_error(matrix: AdmittedMatrix, x: Any, r: Any) -> float:
+    """The square of the energy norm that the error of x has at least, by its residual r and by the rounding of each
+    number of x.
+    """
     x, diagonal = matrix.backend.xp.asarray(x), abs(matrix.canonical().diagonal())
     with np.errstate(all="ignore"):
-        sizes = (float(np.finfo(x.dtype).eps) * abs(wide(x))) ** 2 * diagonal
-        return float(total(sizes, matrix.backend))
+        of_rounding = (float(np.finfo(x.dtype).eps) * abs(wide(x))) ** 2 * diagonal
+        return max(least_energy(matrix, r), float(total(of_rounding, matrix.backend)))
 
 
 def accurate_residual(matrix: AdmittedMatrix, b: Any, x: Any) -> Any:

@@ -21,7 +21,7 @@ from mcprecond.backends import Backend
 from mcprecond.linalg.sums import norm_of
 from mcprecond.solvers.backward import accurate_residual, energy_of
 from mcprecond.solvers.columns import join_columns
-from mcprecond.solvers.energy import UNITS
+from mcprecond.solvers.energy import UNITS, Found
 from mcprecond.solvers.result import Reason, SolveResult, add_stages
 
 #: The relative tolerance of the solve for a correction, in the energy norm. It is this small because CG finds the
@@ -66,7 +66,9 @@ def verify(
         found = solve(R if len(pending) > 1 else R[:, 0], None, CORRECTED, 0.0, most)
         going_on = []
         for k, correction in zip(pending, found._each, strict=True):
-            reason = judge(columns[k], residuals[k], correction, rtol, atol, maxiter)
+            known = columns[k]._coefficients
+            before, known.found = known.found, find_error(columns[k], residuals[k], correction)
+            reason = judge(columns[k], before, correction.iterations, rtol, atol, maxiter)
             if reason is not None:
                 columns[k] = replace(columns[k], reason=reason, error_iterations=correction.iterations)
                 continue
@@ -87,23 +89,29 @@ def residual_of(column: SolveResult[Any]) -> Any:
     return accurate_residual(matrix, b, column.x)
 
 
+def find_error(column: SolveResult[Any], r: Any, correction: SolveResult[Any]) -> Found | None:
+    """The error of x, whose residual is r, by the correction for r; None if it is not finite."""
+    (matrix, b), of_error = column._system, correction._coefficients
+    error = 0.0 if of_error is None else max(of_error.whole, of_error.hidden)
+    found = Found(error, energy_of(matrix, b, column.x, r) + error)
+    return found if all(map(math.isfinite, found)) else None
+
+
 def judge(
-    column: SolveResult[Any], r: Any, correction: SolveResult[Any], rtol: float, atol: float, maxiter: int
+    column: SolveResult[Any], before: Found | None, iterations: int, rtol: float, atol: float, maxiter: int
 ) -> Reason | None:
-    """The reason for which a solve ends, by the correction for its residual r; None if it is to go on."""
-    known, of_error = column._coefficients, correction._coefficients
-    before, error = known.error, 0.0 if of_error is None else max(of_error.whole, of_error.hidden)
-    matrix, b = column._system
-    whole = energy_of(matrix, b, column.x, r) + error
-    if not (math.isfinite(error) and math.isfinite(whole)):
+    """The reason for which a solve ends, by its error now and by that before the last correction, if there was one;
+    None if it is to go on from another correction, which has taken so many iterations.
+    """
+    found = column._coefficients.found
+    if found is None:
         return column.reason
-    known.error = error
     eps = float(np.finfo(column.x.dtype).eps)
-    if error <= max(max(rtol, UNITS * eps) ** 2 * whole, atol * atol):
+    if found.error <= max(max(rtol, UNITS * eps) ** 2 * found.whole, atol * atol):
         return Reason.CONVERGED if column.reason is Reason.STAGNATED else column.reason
-    if before is not None and error > FALL * before:
+    if before is not None and found.error > FALL * before.error:
         return Reason.STAGNATED
-    return Reason.MAX_ITERATIONS if column.iterations + correction.iterations > maxiter else None
+    return Reason.MAX_ITERATIONS if column.iterations + iterations > maxiter else None
 
 
 def add_correction(column: SolveResult[Any], correction: SolveResult[Any]) -> SolveResult[Any]:

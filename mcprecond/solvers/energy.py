@@ -54,6 +54,13 @@ class ErrorEstimate(NamedTuple):
     delay: int
 
 
+class Found(NamedTuple):
+    """Squares of the energy norms of the error of x and of the solution, by the correction of x."""
+
+    error: float
+    whole: float
+
+
 class Coefficients:
     """The coefficients of the iterations of CG in a solve.
 
@@ -68,8 +75,8 @@ class Coefficients:
     hidden, hidden_at : float, int
         What CG does not see of the square of the error, and after how many iterations that was found; see
         weak_parts.py.
-    error : float, optional
-        The square of the energy norm of the error of x, where its correction was found; see correction.py.
+    found : Found, optional
+        Where the correction of x was found; see correction.py.
     """
 
     def __init__(self) -> None:
@@ -77,7 +84,7 @@ class Coefficients:
         self.products: list[float] = []
         self.of_guess, self.starts = 0.0, [0]
         self.hidden, self.hidden_at = 0.0, -1
-        self.error: float | None = None
+        self.found: Found | None = None
 
     def rescale(self, shift: int) -> None:
         """Take note that b and x were multiplied by 2^shift."""
@@ -92,7 +99,7 @@ class Coefficients:
         """The coefficients of both solves, of which the later one has found a correction for the first."""
         both = Coefficients()
         both.alphas, both.products = self.alphas + later.alphas, self.products + later.products
-        both.of_guess, both.error = self.of_guess, self.error
+        both.of_guess, both.found = self.of_guess, self.found
         both.starts = self.starts + [len(self.alphas) + start for start in later.starts]
         both.hidden = later.hidden
         return both

@@ -16,9 +16,9 @@ from mcprecond.solvers.backward import (
     energy_of,
     find_backward_error,
     find_componentwise_error,
-    least_energy,
-    rounding_of,
+    least_error,
 )
+from mcprecond.solvers.energy import Found
 from mcprecond.solvers.shown import describe, draw, way_of
 
 if TYPE_CHECKING:
@@ -155,29 +155,24 @@ class SolveResult(Generic[ArrayT]):
         residual; NaN where the coefficients are not known, or too few. See `energy_delay`. A solve that was to end by
         ``norm="energy"`` has found the correction of x, whose norm is the error.
         """
-        if self._coefficients is not None and self._coefficients.error is not None:
-            return self._relative_energy(self._coefficients.error)
-        if self._estimate is None:
-            return np.nan
-        square = max(self._estimate.last, self._coefficients.hidden)
-        if self._system is not None:
-            matrix, b = self._system
-            r = accurate_residual(matrix, b, self.x)
-            square = max(square, least_energy(matrix, r), rounding_of(matrix, self.x))
-        return self._relative_energy(square)
-
-    def _relative_energy(self, square: float) -> Any:
-        """The energy norm of an error, relative to that of the solution, by its square."""
-        whole = self._square_of_solution + square
-        return float(np.sqrt(square / whole)) if whole > 0 else np.nan
+        squares = self._squares
+        return float(np.sqrt(squares.error / squares.whole)) if squares is not None and squares.whole > 0 else np.nan
 
     @cached_property
-    def _square_of_solution(self) -> float:
-        """``||x*||_A^2 - ||x* - x||_A^2``, also where there was a guess; where A is an operator, about that."""
+    def _squares(self) -> Found | None:
+        """The squares of the energy norms of the error and of the solution; None where they are not known."""
+        known, estimate = self._coefficients, self._estimate
+        if known is not None and known.found is not None:
+            return known.found
+        if estimate is None:
+            return None
+        error = max(estimate.last, known.hidden)
         if self._system is None:
-            return self._estimate.whole
+            return Found(error, estimate.whole + error)
         matrix, b = self._system
-        return energy_of(matrix, b, self.x, accurate_residual(matrix, b, self.x))
+        r = accurate_residual(matrix, b, self.x)
+        error = max(error, least_error(matrix, self.x, r))
+        return Found(error, energy_of(matrix, b, self.x, r) + error)
 
     @cached_property
     def energy_errors(self) -> npt.NDArray[np.float64]:
@@ -185,10 +180,10 @@ class SolveResult(Generic[ArrayT]):
         (iterations + 1,): the estimate of the last one, and what the iterations in between have reduced it by. NaN
         before the last stage, and where `energy_error` is NaN.
         """
-        errors, last = np.full(len(self.residuals), np.nan), self.energy_error
-        if not np.isnan(last):
+        errors, last = np.full(len(self.residuals), np.nan), self._squares
+        if last is not None and last.whole > 0:
             squares = np.append(np.cumsum(self._coefficients.gains[::-1])[::-1], 0.0)
-            errors[-len(squares) :] = np.sqrt(squares / self._square_of_solution + last**2)
+            errors[-len(squares) :] = np.sqrt((squares + last.error) / last.whole)
         return errors
 
     @property
@@ -248,7 +243,7 @@ class SolveResult(Generic[ArrayT]):
         """Whether coefficients of CG are known, and A is a matrix."""
         return self._coefficients is not None and self._system is not None
 
-    @property
+    @cached_property
     def _estimate(self) -> Any:
         return None if self._coefficients is None else self._coefficients.estimate()
 
