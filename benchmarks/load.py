@@ -76,6 +76,8 @@ def main() -> None:
 def memory(build: Callable[[Any], Any], count: int, device: str) -> dict[str, Any]:
     """Setups and solves of changing sizes, and the memory that is in use after each tenth of them."""
     systems = [system(side, device) for side in SIDES]
+    for A, b in systems:  # so that each kernel has been compiled
+        pcg(A, b, M=build(A), rtol=RTOL)
     samples = []
     tracemalloc.start()
     for sides in np.array_split(np.random.default_rng(SEED).integers(len(SIDES), size=count), 10):
