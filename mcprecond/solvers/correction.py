@@ -34,6 +34,8 @@ ITERATIONS = 2, 100
 FALL = 0.25
 #: The error of x is found if the solve has ended for one of these reasons.
 ENDED = Reason.CONVERGED, Reason.CONVERGED_IN_DOUBLE, Reason.STAGNATED
+#: If the solve for the correction ends for one of these reasons, the error stays unknown.
+BREAKDOWNS = Reason.INDEFINITE_A, Reason.INDEFINITE_M
 
 
 def verify(
@@ -68,7 +70,7 @@ def verify(
         for k, correction in zip(pending, found._each, strict=True):
             known = columns[k]._coefficients
             before, known.found = known.found, find_error(columns[k], residuals[k], correction)
-            reason = judge(columns[k], before, correction.iterations, rtol, atol, maxiter)
+            reason = judge(columns[k], before, correction, rtol, atol, maxiter)
             if reason is not None:
                 columns[k] = replace(columns[k], reason=reason, error_iterations=correction.iterations)
                 continue
@@ -90,7 +92,9 @@ def residual_of(column: SolveResult[Any]) -> Any:
 
 
 def find_error(column: SolveResult[Any], r: Any, correction: SolveResult[Any]) -> Found | None:
-    """The error of x, whose residual is r, by the correction for r; None if it is not finite."""
+    """The error of x, whose residual is r, by the correction for r; None if that broke down, or is not finite."""
+    if correction.reason in BREAKDOWNS:
+        return None
     (matrix, b), of_error = column._system, correction._coefficients
     error = 0.0 if of_error is None else max(of_error.whole, of_error.hidden)
     found = Found(error, energy_of(matrix, b, column.x, r) + error)
@@ -98,20 +102,25 @@ def find_error(column: SolveResult[Any], r: Any, correction: SolveResult[Any]) -
 
 
 def judge(
-    column: SolveResult[Any], before: Found | None, iterations: int, rtol: float, atol: float, maxiter: int
+    column: SolveResult[Any],
+    before: Found | None,
+    correction: SolveResult[Any],
+    rtol: float,
+    atol: float,
+    maxiter: int,
 ) -> Reason | None:
-    """The reason for which a solve ends, by its error now and by that before the last correction, if there was one;
-    None if it is to go on from another correction, which has taken so many iterations.
+    """The reason for which a solve ends, by the error of x now and by that before the last correction was added, if
+    there was one; None if it is to go on with this correction.
     """
     found = column._coefficients.found
     if found is None:
-        return column.reason
+        return correction.reason if correction.reason in BREAKDOWNS else column.reason
     eps = float(np.finfo(column.x.dtype).eps)
     if found.error <= max(max(rtol, UNITS * eps) ** 2 * found.whole, atol * atol):
         return Reason.CONVERGED if column.reason is Reason.STAGNATED else column.reason
     if before is not None and found.error > FALL * before.error:
         return Reason.STAGNATED
-    return Reason.MAX_ITERATIONS if column.iterations + iterations > maxiter else None
+    return Reason.MAX_ITERATIONS if column.iterations + correction.iterations > maxiter else None
 
 
 def add_correction(column: SolveResult[Any], correction: SolveResult[Any]) -> SolveResult[Any]:

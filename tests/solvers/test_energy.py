@@ -1,5 +1,7 @@
 """Solves that end by the energy norm of the error or by the preconditioned norm, and what results say of the error."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,6 +12,7 @@ from reference.definite import Exact, draw
 from mcprecond import PCG, MulticolorSGS, bicgstab, gmres, pcg, problems, solve
 from mcprecond.matrix import admit_matrix
 from mcprecond.solvers.backward import least_energy
+from mcprecond.solvers.correction import verify
 from mcprecond.solvers.energy import Coefficients
 from mcprecond.solvers.result import Reason
 
@@ -283,6 +286,21 @@ def test_solves_go_on_where_the_estimate_was_wrong(to_device, backend, seed, M):
     assert len(result.residuals) == result.iterations + 1
     assert result.reason in (Reason.CONVERGED, Reason.STAGNATED)
     assert error <= 1.1 * system.rtol if result.converged else error > system.rtol / 1.1
+
+
+def test_a_correction_that_breaks_down_tells_no_error(backend, poisson):
+    """On a nearly singular A, M may be positive for b and, by rounding, not for the residual."""
+    own_A, own_b = place(backend, *poisson[:2])
+    solver = PCG(own_A, "sgs", norm="energy")
+    right = solver.solve(own_b, rtol=1e-6)
+    unknown = replace(right, _coefficients=Coefficients())
+
+    def break_down(*arguments):
+        return replace(solver.solve(arguments[0], rtol=0.1), reason=Reason.INDEFINITE_M)
+
+    result = verify(unknown, break_down, 1e-6, 0.0, 100, backend)
+    assert right.reason is Reason.CONVERGED and result.reason is Reason.INDEFINITE_M
+    assert np.isnan(result.energy_error) and result.iterations == right.iterations
 
 
 @pytest.mark.parametrize("seed", range(10))
