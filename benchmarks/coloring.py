@@ -5,7 +5,8 @@
 
 writes benchmarks/results/coloring-gpu.json or coloring-cpu-small.json (or where --output says). Times
 are medians of wall times of the method alone, on a graph that is on the device already, as the papers measure it;
-csrcolor gets the same matrix. Every coloring is checked.
+csrcolor gets the same matrix. Each call has another seed, and every coloring is checked: colors and rounds are medians,
+with the least, the most and the mean beside them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from measure import COLORING, measure_each, parser_of, timed_row, wall_ms
 
 from mcprecond.backends import get_backend
 from mcprecond.coloring import COLORINGS, Graph, finish
+from mcprecond.studies.measure import count_columns
 
 #: What is colored.
 FAMILIES = [
@@ -87,13 +89,27 @@ def measure_matrix(matrix: Any, device: str, methods: list[str], repeats: int) -
         from papers.csrcolor import CsrColor
 
         csrcolor = CsrColor()
-        colors = csrcolor(A)[1]
-        case["methods"]["csrcolor"] = timed_row(lambda: csrcolor(A), backend.synchronize, repeats) | {"colors": colors}
-    for row in methods:
-        method, options = METHODS[row]
-        run, found = checked(method, options, graph, A)
-        case["methods"][row] = timed_row(run, backend.synchronize, repeats) | found
+        counts = [csrcolor(A)[1]]
+        row = timed_row(lambda: counts.append(csrcolor(A)[1]), backend.synchronize, repeats)
+        case["methods"]["csrcolor"] = row | count_columns("colors", counts[1:])
+    for name in methods:
+        case["methods"][name] = color_often(*METHODS[name], graph, A, repeats)
     return case
+
+
+def color_often(method: str, options: dict[str, Any], graph: Graph, A: Any, repeats: int) -> dict[str, Any]:
+    """Times, colors and rounds of so many calls, each with another seed, after one to warm up."""
+    found: list[tuple[Any, Any]] = []
+
+    def run() -> None:
+        found.append(COLORINGS[method](graph, **({"seed": len(found)} | options)))
+
+    run()
+    row = timed_row(run, graph.backend.synchronize, repeats)
+    colorings = [finish(colors, log, method, graph.backend) for colors, log in found[1:]]
+    assert all(coloring.is_valid(A) for coloring in colorings), f"{method} {options} is improper"
+    row |= count_columns("colors", [coloring.n_colors for coloring in colorings])
+    return row | count_columns("rounds", [coloring.rounds for coloring in colorings])
 
 
 def checked(method: str, options: dict[str, Any], graph: Graph, A: Any) -> tuple[Callable[[], Any], dict[str, Any]]:

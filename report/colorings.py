@@ -20,7 +20,7 @@ from report.noise import mean as mean_of
 from report.pictures import over_size, picture, plain_ticks
 from report.results import PAPERS, RESULTS, Document, Row, runs
 from report.studies import of_methods_alone
-from report.tables import by_name, mean, names
+from report.tables import by_name, counted, mean, names
 
 #: What the authors' own codes took, and the name of ours for each that several papers compare with.
 AUTHORS, THEIR_NAMES = "colorings", {"csrcolor": "csrcolor", "chen_wlc": "chengc"}
@@ -136,7 +136,7 @@ def ratio(cases: list[Row], row: str, base: str = "csrcolor") -> str:
 
 
 def cell(row: Row | None) -> str:
-    return f"{ms(row['ms'])} / {row['colors']}" if row else "not run"
+    return f"{ms(row['ms'])} / {counted(row, 'colors')}" if row else "not run"
 
 
 def ms(value: float) -> str:

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 from report import tables
 
-#: Quantities that are counted rather than measured, and so have no uncertainty.
+#: Quantities that are counted. Their bounds are the least and the most of several runs, where they differ.
 COUNTS = {"colors", "iterations", "levels", "peak_bytes", "rounds"}
 
 
 class Range(NamedTuple):
-    """A value with a lower and an upper bound, which follow from the quartiles of the times.
+    """A value with a lower and an upper bound: the quartiles of the times, and the range of counts.
 
     The bounds are NaN, so that nothing is decided, if a time was measured once or its quartiles were not kept.
     """
@@ -31,7 +31,7 @@ class Range(NamedTuple):
         """A time or a count; in a study quartiles are columns of their own."""
         value = row[key]
         if key in COUNTS:
-            return cls(value, value, value)
+            return cls(value, row.get(f"{key}_least", value), row.get(f"{key}_most", value))
         if f"{key}_first_quartile" in row:
             quartiles = row[f"{key}_first_quartile"], row[f"{key}_third_quartile"]
         else:

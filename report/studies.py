@@ -19,7 +19,7 @@ from report.noise import Range, average, related
 from report.noise import mean as mean_of
 from report.pictures import beside_legend, over_size, picture, plain_ticks
 from report.results import PAPERS, RESULTS, Document, Row, origin, runs
-from report.tables import TEMPLATES, mean, names, number, render, table, yes_or_no
+from report.tables import TEMPLATES, counted, mean, names, number, render, shown, table, yes_or_no
 
 DESCRIBED: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
 STUDIES: list[Row] = DESCRIBED["studies"]
@@ -145,14 +145,10 @@ def ms(seconds: float) -> str:
     return number(1e3 * seconds)
 
 
-def shown(cell: float | None) -> str:
-    return "" if cell is None else f"{cell:,}" if isinstance(cell, int) else number(cell)
-
-
 def beside_paper(row: Row, name: str) -> str:
     """A figure, and the one in Table V of Deveci et al. in parentheses."""
     theirs = PAPERS["table_v"].get(row["matrix"].removesuffix(" stand-in"), {}).get(row["method"], {})
-    return shown(row[name]) + (f" ({shown(theirs[name])})" if name in theirs else "")
+    return counted(row, name) + (f" ({shown(theirs[name])})" if name in theirs else "")
 
 
 def on_all(rows: Rows, method: str) -> Rows:
@@ -193,7 +189,7 @@ def growth(rows: Rows, method: str) -> float:
     return mean([counts[-1] / counts[0] for counts in families.values() if len(counts) > 1])
 
 
-KNOWN = (beside_paper, degrees_and_shortcut_1, growth, ms, names, on_a_gpu, on_all, per_edge, range_of, shown)
+KNOWN = (beside_paper, counted, degrees_and_shortcut_1, growth, ms, names, on_a_gpu, on_all, per_edge, range_of, shown)
 SCOPE: dict[str, Any] = HELPERS | {function.__name__: function for function in KNOWN}
 
 

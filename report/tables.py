@@ -42,6 +42,17 @@ def number(value: float) -> str:
     return f"{value:.0f}" if value >= 100 else f"{value:#.3g}".rstrip(".")
 
 
+def shown(cell: float | None) -> str:
+    """A count in full, and other numbers with three digits."""
+    return "" if cell is None else f"{cell:,}" if isinstance(cell, int) else number(cell)
+
+
+def counted(row: Mapping[str, Any], name: str) -> str:
+    """The median of a count, and its range where it differs from run to run."""
+    least, most = row.get(f"{name}_least"), row.get(f"{name}_most")
+    return shown(row[name]) + (f" [{shown(least)}-{shown(most)}]" if least != most else "")
+
+
 def names(rows: Iterable[Mapping[str, Any]], key: str = "name") -> list[Any]:
     """What rows have under a key, in order of appearance."""
     return list(dict.fromkeys(row[key] for row in rows))

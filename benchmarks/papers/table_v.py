@@ -1,4 +1,5 @@
-"""Table V of Deveci et al.: CG and SGS-preconditioned CG with several colorings, for FENL through Newton's method.
+"""Table V of Deveci et al.: CG alone, with SGS by several colorings, with Jacobi, and with multigrid, for FENL through
+Newton's method.
 
 All colorings keep the order of their numbers, in which the paper sweeps; "ordered" ones are in the order that this
 package looks for, as preconditioners have them by default.
@@ -7,7 +8,7 @@ package looks for, as preconditioners have them by default.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -18,18 +19,19 @@ from benchmarks.papers.csrcolor import csrcolor
 from mcprecond.backends import Backend, backend_of
 from mcprecond.coloring import color, coloring_of
 from mcprecond.matrix import admit_matrix
+from mcprecond.multigrid import fitting_multigrid
 from mcprecond.ordering import in_best_order
 from mcprecond.preconditioners import MulticolorSGS
 from mcprecond.problems import FENL
 from mcprecond.solvers import SolveResult, pcg
 from mcprecond.studies.compare import Progress, finite, run_cases
-from mcprecond.studies.measure import Timing, time_calls
+from mcprecond.studies.measure import Timing, count_columns, time_calls
 from mcprecond.studies.table import Record, Table
 from mcprecond.typing import ColoringMethod
 
 CSRCOLOR = "csrcolor"  # cuSPARSE's own coloring, on a GPU
 
-RTOL, MOST_ITERATIONS = 1e-7, 20000
+TOLERANCE, MOST_ITERATIONS = 1e-7, 20000
 APPLICATIONS = 15  # of the preconditioner, to time it
 
 
@@ -40,12 +42,14 @@ class LinearSolver:
     ----------
     backend : Backend
     method : str
-        "CG", "Jacobi", or "SGS" and a coloring, with ", ordered" behind it or not.
+        "CG", "Jacobi", "multigrid", or "SGS" and a coloring, with ", ordered" behind it or not.
+    stop : dict
+        The tolerances of `pcg`.
     progress : function of a str
     """
 
-    def __init__(self, backend: Backend, method: str, progress: Progress) -> None:
-        self.backend, self.method, self.progress = backend, method, progress
+    def __init__(self, backend: Backend, method: str, stop: dict[str, float], progress: Progress) -> None:
+        self.backend, self.method, self.stop, self.progress = backend, method, stop, progress
         self.M: Any = None
         self.setup_seconds = 0.0
         self.results: list[SolveResult] = []
@@ -57,17 +61,19 @@ class LinearSolver:
         self.backend.synchronize()
         self.setup_seconds += time.perf_counter() - started
         self.progress(f"{self.method}: solving, system {len(self.results) + 1}")
-        self.results.append(pcg(J, rhs, rtol=RTOL, maxiter=MOST_ITERATIONS, M=self.M))
+        self.results.append(pcg(J, rhs, **self.stop, maxiter=MOST_ITERATIONS, M=self.M))
         return self.results[-1]
 
     def _set_up(self, J: Any) -> None:
         if self.method == "Jacobi":
             self.M = self.backend.sparse.csr_matrix(self.backend.sparse.diags(1 / J.diagonal()))
-        elif self.method != "CG" and self.M is None:
+        elif self.M is not None:
+            self.M.update(J)
+        elif self.method == "multigrid":
+            self.M = fitting_multigrid(J)
+        elif self.method != "CG":
             self.progress(f"{self.method}: coloring")
             self.M = MulticolorSGS(J, self._color(J))
-        elif self.method != "CG":
-            self.M.update(J)
 
     def _color(self, J: Any) -> Any:
         name, *ordered = self.method.removeprefix("SGS ").split(", ")
@@ -126,34 +132,44 @@ def table_v(
     matrices: Mapping[str, Callable[[], Any]],
     methods: Iterable[str],
     *,
+    absolute: Collection[str] = (),
     path: str | Path | None = None,
     repeats: int = 5,
     progress: Progress | None = None,
 ) -> Table:
     """Make Table V of Deveci et al. with all its columns, for FENL and for linear systems.
 
+    Solves end where the norm of the residual is at most TOLERANCE, relative to that of the right-hand side.
+
     Parameters
     ----------
     matrices : dict of str to function
         Each returns a `FENL`, solved by Newton's method, or a sparse matrix, with a random solution.
     methods : iterable of str
-        "CG", "Jacobi", or "SGS" and a coloring: a name in `COLORINGS`, or "csrcolor", which is cuSPARSE's own, on a
-        GPU; with ", ordered" behind it, the colors are put into the best order.
+        "CG", "Jacobi", "multigrid", or "SGS" and a coloring: a name in `COLORINGS`, or "csrcolor", which is cuSPARSE's
+        own, on a GPU; with ", ordered" behind it, the colors are put into the best order.
+    absolute : collection of str
+        The matrices for which the norm itself is to be at most TOLERANCE.
     path, repeats, progress
         As in `coloring`. Every case is solved once to warm up.
 
     Returns
     -------
     Table
-        Columns: matrix, method, device, vertices (rows), entries, assembly_seconds, colors, iterations (of all
-        Newton steps together), steps (of Newton), setup_seconds (coloring, building and updating), sgs_seconds
-        (iterations times one application, ``M @ r``), sgs_captured_seconds (the same within a captured graph, on a
-        GPU), seconds (setup and all solves: the median), their first and third quartiles, spread, residual, verified,
-        reason, rtol, maxiter, repeats.
+        Columns: matrix, method, device, vertices (rows), entries, assembly_seconds, colors and iterations (of all
+        Newton steps together; medians, with the least, the most and the mean beside them), steps (of Newton),
+        setup_seconds (coloring, building and updating), sgs_seconds (iterations times one application, ``M @ r``),
+        sgs_captured_seconds (the same within a captured graph, on a GPU), seconds (setup and all solves: the median),
+        their first and third quartiles, spread, residual, verified, reason, rtol, atol, maxiter, repeats.
     """
-    shared = {"rtol": RTOL, "maxiter": MOST_ITERATIONS, "repeats": repeats}
-    record = Record("table-v", ("matrix", "method", *shared), path)
-    cases = [{"matrix": matrix, "method": method, **shared} for matrix in matrices for method in methods]
+    relative, own = {"rtol": TOLERANCE, "atol": 0.0}, {"rtol": 0.0, "atol": TOLERANCE}
+    shared = {"maxiter": MOST_ITERATIONS, "repeats": repeats}
+    record = Record("table-v", ("matrix", "method", *relative, *shared), path)
+    cases = [
+        {"matrix": matrix, "method": method, **(own if matrix in absolute else relative), **shared}
+        for matrix in matrices
+        for method in methods
+    ]
 
     def timed_assembly(make: Callable[[], Any]) -> tuple[Any, float]:
         started = time.perf_counter()
@@ -183,26 +199,29 @@ def table_v(
     def measure(system: Any, case: dict[str, Any]) -> dict[str, Any]:
         solve, backend = system
         told = progress or (lambda message: None)
-        times = []
+        times, counts, colors = list[float](), list[int](), list[int | None]()
+        stop = {name: case[name] for name in relative}
         for run in range(repeats + 1):
-            linear = LinearSolver(backend, case["method"], lambda message: told(f"{case['matrix']}: {message}"))
+            linear = LinearSolver(backend, case["method"], stop, lambda message: told(f"{case['matrix']}: {message}"))
             residual = solve(linear)
             if run:  # the first one compiles kernels
                 times.append(linear.seconds)
-        iterations, time = sum(result.iterations for result in linear.results), Timing.of(times)
-        applied, captured = linear.applied().scale(iterations), linear.captured()
+                counts.append(sum(result.iterations for result in linear.results))
+                colors.append(getattr(linear.M, "n_colors", None))
+        time = Timing.of(times)
+        applied, captured = linear.applied().scale(counts[-1]), linear.captured()
         reasons = {result.reason.name.lower(): None for result in linear.results if not result.converged}
         return {
-            "colors": getattr(linear.M, "n_colors", None),
-            "iterations": iterations,
+            **count_columns("colors", colors),
+            **count_columns("iterations", counts),
             "steps": len(linear.results),
             "setup_seconds": linear.setup_seconds,
             **(applied.columns("sgs_seconds") if linear.M is not None else {"sgs_seconds": None}),
-            **(captured.scale(iterations).columns("sgs_captured_seconds") if captured else {}),
+            **(captured.scale(counts[-1]).columns("sgs_captured_seconds") if captured else {}),
             **time.columns("seconds"),
             "spread": time.spread,
             "residual": finite(residual),
-            "verified": not reasons and residual <= RTOL * (1 + 1e-6),
+            "verified": not reasons and residual <= TOLERANCE * (1 + 1e-6),
             "reason": ", ".join(reasons) or "converged",
         }
 

@@ -33,6 +33,37 @@ __device__ __forceinline__ double at_gauss_point(const double* shape, int g, con
     return value;
 }
 
+// Along each axis, for the row of a corner of an element: two masses, and two stiffnesses or drifts.
+struct Factors {
+    double masses[3][2], others[3][2];
+
+    // See fill_factors in assembly.py.
+    __device__ __forceinline__ Factors(const double* axes, const int* intervals, int count, int e, int kind) {
+#pragma unroll
+        for (int d = 0; d < 3; ++d) {
+            const double* matrix = axes + 16ll * (count * d + intervals[d]) + 4 * kind + 2 * ((7 - e) >> d & 1);
+#pragma unroll
+            for (int q = 0; q < 2; ++q) {
+                masses[d][q] = matrix[q];
+                others[d][q] = matrix[4 + q];
+            }
+        }
+    }
+
+    // The entry for corner b: the sum of the products with two masses and one of the others.
+    __device__ __forceinline__ double sum_products(int b) const {
+        int p = b & 1, q = b >> 1 & 1, r = b >> 2;
+        double across = masses[1][q] * others[0][p] + others[1][q] * masses[0][p];
+        return masses[2][r] * across + others[2][r] * (masses[1][q] * masses[0][p]);
+    }
+};
+
+// Store which intervals the element e of a node is the product of; return its volume.
+__device__ __forceinline__ double locate(int x, int y, int z, int e, const double* widths, int count, int* intervals) {
+    intervals[0] = x - 1 + (e & 1), intervals[1] = y - 1 + (e >> 1 & 1), intervals[2] = z - 1 + (e >> 2);
+    return widths[intervals[0]] * widths[count + intervals[1]] * widths[2 * count + intervals[2]];
+}
+
 extern "C" __global__ void fill_indices(long long nodes, long long m, const OFFSET* indptr, int* indices) {
     long long v = thread_id();
     if (v >= nodes) return;
@@ -45,8 +76,9 @@ extern "C" __global__ void fill_indices(long long nodes, long long m, const OFFS
 }
 
 extern "C" __global__ void assemble_residual(long long nodes, long long m, const double* __restrict__ T,
-                                             const double* __restrict__ linear, const double* __restrict__ shape,
-                                             double weight, double bottom, double top, double* __restrict__ R) {
+                                             const double* __restrict__ axes, int kinds,
+                                             const double* __restrict__ widths, const double* __restrict__ shape,
+                                             double bottom, double top, double* __restrict__ R) {
     long long v = thread_id();
     if (v >= nodes) return;
     int x = v % m, y = v / m % m, z = v / (m * m);
@@ -54,13 +86,17 @@ extern "C" __global__ void assemble_residual(long long nodes, long long m, const
     if (dirichlet(z, m)) {
         total = T[v] - (z == 0 ? bottom : top);
     } else {
-        const double* layer = linear + 64 * (z - 1);  // of the elements below the node
         for (int e = 0; e < 8; ++e) {
             if (!has_element(x, y, e, m)) continue;
             double corners[8];
+            int intervals[3];
             gather(T, v, e, m, corners);
+            double weight = locate(x, y, z, e, widths, m - 1, intervals) / 8;
+            for (int kind = 0; kind < kinds; ++kind) {
+                Factors factors(axes, intervals, m - 1, e, 2 * kind);
 #pragma unroll
-            for (int b = 0; b < 8; ++b) total += layer[64 * (e >> 2) + 8 * (7 - e) + b] * corners[b];
+                for (int b = 0; b < 8; ++b) total += factors.sum_products(b) * corners[b];
+            }
             for (int g = 0; g < 8; ++g) {
                 double value = at_gauss_point(shape, g, corners);
                 total += weight * shape[8 * g + 7 - e] * value * value;
@@ -71,7 +107,8 @@ extern "C" __global__ void assemble_residual(long long nodes, long long m, const
 }
 
 extern "C" __global__ void assemble_jacobian(long long nodes, long long m, const double* __restrict__ T,
-                                             const double* __restrict__ linear, const double* __restrict__ shape,
+                                             const double* __restrict__ axes, int kinds,
+                                             const double* __restrict__ widths, const double* __restrict__ shape,
                                              const double* __restrict__ mass, const OFFSET* __restrict__ indptr,
                                              double* __restrict__ values) {
     long long v = thread_id();
@@ -81,18 +118,23 @@ extern "C" __global__ void assemble_jacobian(long long nodes, long long m, const
     if (dirichlet(z, m)) {
         row[13] = 1;
     } else {
-        const double* layer = linear + 64 * (z - 1);  // of the elements below the node
 #pragma unroll
         for (int e = 0; e < 8; ++e) {
             if (!has_element(x, y, e, m)) continue;
             double corners[8];
+            int intervals[3];
             gather(T, v, e, m, corners);
+            double volume = locate(x, y, z, e, widths, m - 1, intervals);
+#pragma unroll 1
+            for (int kind = 0; kind < kinds; ++kind) {
+                Factors factors(axes, intervals, m - 1, e, 2 * kind);
 #pragma unroll
-            for (int b = 0; b < 8; ++b)
-                row[neighbor_offset(e) + neighbor_offset(b)] += layer[64 * (e >> 2) + 8 * (7 - e) + b];
+                for (int b = 0; b < 8; ++b)
+                    row[neighbor_offset(e) + neighbor_offset(b)] += factors.sum_products(b);
+            }
 #pragma unroll 1
             for (int g = 0; g < 8; ++g) {
-                double value = at_gauss_point(shape, g, corners);
+                double value = volume * at_gauss_point(shape, g, corners);
 #pragma unroll
                 for (int b = 0; b < 8; ++b)
                     row[neighbor_offset(e) + neighbor_offset(b)] += value * mass[64 * (7 - e) + 8 * g + b];

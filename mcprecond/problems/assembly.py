@@ -1,4 +1,8 @@
-"""The rows of FENL: its pattern, residual and Jacobian, from tables of the integrals over an element.
+"""The rows of FENL: its pattern, residual and Jacobian, from tables of integrals along each axis.
+
+What is linear in T comes from ``axes[d, i, kind]``: matrices of two by two for the two nodes of the interval i on axis
+d (x, y and z), which are masses with the profile of the conductivity, stiffnesses, masses, and drifts. An element is
+the product of three intervals, and ``widths[d, i]`` has their lengths.
 
 Rows are assembled one by one, each by one thread from the up to eight elements around its node, in the same order
 everywhere: the result does not depend on the number of threads, and without advection it is symmetric to the last bit.
@@ -63,6 +67,31 @@ def at_gauss_point(shape, g, corners):
     return value
 
 
+@compile_row
+def fill_factors(axes, intervals, e, kind, masses, others):
+    """The factors of the entries in the row of corner 7 - e: along each axis the masses, and what follows them."""
+    for d in range(3):
+        own = (7 - e) >> d & 1
+        for q in range(2):
+            masses[d, q] = axes[d, intervals[d], kind, own, q]
+            others[d, q] = axes[d, intervals[d], kind + 1, own, q]
+
+
+@compile_row
+def sum_products(masses, others, b):
+    """The entry for corner b: the sum of the products with two masses and one of the others."""
+    p, q, r = b & 1, b >> 1 & 1, b >> 2
+    across = masses[1, q] * others[0, p] + others[1, q] * masses[0, p]
+    return masses[2, r] * across + others[2, r] * (masses[1, q] * masses[0, p])
+
+
+@compile_row
+def locate(x, y, z, e, widths, intervals):
+    """Store which intervals the element e of a node is the product of; return its volume."""
+    intervals[0], intervals[1], intervals[2] = x - 1 + (e & 1), y - 1 + (e >> 1 & 1), z - 1 + (e >> 2)
+    return widths[0, intervals[0]] * widths[1, intervals[1]] * widths[2, intervals[2]]
+
+
 @KERNELS.per_item
 def fill_indices(first, end, m, indptr, indices):
     """The column indices: the neighbors of each node in ascending order."""
@@ -77,11 +106,12 @@ def fill_indices(first, end, m, indptr, indices):
 
 
 @KERNELS.per_item
-def assemble_residual(first, end, m, T, linear, shape, weight, bottom, top, R):
-    """R at every node; linear[z] is the element matrix of what is linear in T, in layer z of elements."""
+def assemble_residual(first, end, m, T, axes, kinds, widths, shape, bottom, top, R):
+    """R at every node; the kinds are 1 without a wind, and 2 with one."""
     for v in range(first, end):
         x, y, z = v % m, v // m % m, v // (m * m)
-        corners = np.empty(8)
+        corners, intervals = np.empty(8), np.empty(3, np.int64)
+        masses, others = np.empty((3, 2)), np.empty((3, 2))
         total = 0.0
         if dirichlet(z, m):
             total = T[v] - (bottom if z == 0 else top)
@@ -89,9 +119,11 @@ def assemble_residual(first, end, m, T, linear, shape, weight, bottom, top, R):
             for e in range(8):
                 if has_element(x, y, e, m):
                     gather(T, v, e, m, corners)
-                    layer = z - 1 + (e >> 2)
-                    for b in range(8):
-                        total += linear[layer, 7 - e, b] * corners[b]
+                    weight = locate(x, y, z, e, widths, intervals) / 8
+                    for kind in range(kinds):
+                        fill_factors(axes, intervals, e, 2 * kind, masses, others)
+                        for b in range(8):
+                            total += sum_products(masses, others, b) * corners[b]
                     for g in range(8):
                         value = at_gauss_point(shape, g, corners)
                         total += weight * shape[g, 7 - e] * value * value
@@ -99,11 +131,12 @@ def assemble_residual(first, end, m, T, linear, shape, weight, bottom, top, R):
 
 
 @KERNELS.per_item
-def assemble_jacobian(first, end, m, T, linear, shape, mass, indptr, values):
-    """A row of J for every node; mass[a, g, b] is 2 φ_a φ_b at Gauss point g times the weight."""
+def assemble_jacobian(first, end, m, T, axes, kinds, widths, shape, mass, indptr, values):
+    """A row of J for every node; mass[a, g, b] is 2 φ_a φ_b at Gauss point g times the weight, for volume 1."""
     for v in range(first, end):
         x, y, z = v % m, v // m % m, v // (m * m)
-        corners = np.empty(8)
+        corners, intervals = np.empty(8), np.empty(3, np.int64)
+        masses, others = np.empty((3, 2)), np.empty((3, 2))
         row = np.zeros(27)
         if dirichlet(z, m):
             row[13] = 1.0
@@ -111,11 +144,13 @@ def assemble_jacobian(first, end, m, T, linear, shape, mass, indptr, values):
             for e in range(8):
                 if has_element(x, y, e, m):
                     gather(T, v, e, m, corners)
-                    layer = z - 1 + (e >> 2)
-                    for b in range(8):
-                        row[neighbor_offset(e) + neighbor_offset(b)] += linear[layer, 7 - e, b]
+                    volume = locate(x, y, z, e, widths, intervals)
+                    for kind in range(kinds):
+                        fill_factors(axes, intervals, e, 2 * kind, masses, others)
+                        for b in range(8):
+                            row[neighbor_offset(e) + neighbor_offset(b)] += sum_products(masses, others, b)
                     for g in range(8):
-                        value = at_gauss_point(shape, g, corners)
+                        value = volume * at_gauss_point(shape, g, corners)
                         for b in range(8):
                             row[neighbor_offset(e) + neighbor_offset(b)] += value * mass[7 - e, g, b]
         place = indptr[v]

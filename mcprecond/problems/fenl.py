@@ -64,8 +64,11 @@ class FENL:
         Elements along an edge.
     advection, conductivity : tuple of three floats
         Along x, y and z.
-    profile : tuple of three floats
-        The conductivity at height z is that times ``profile[0] + profile[1] z + profile[2] z²``.
+    profile : tuple of three tuples of three floats
+        The conductivity at (x, y, z) is that times the product of three polynomials, in x, in y and in z, whose
+        coefficients these are, the constant first.
+    bubble : tuple of three floats
+        See `fenl`.
     backend : Backend
         Of the device; `backend.to_host` makes NumPy arrays of its arrays.
     """
@@ -77,6 +80,7 @@ class FENL:
         advection: Any = 0.0,
         conductivity: Any = CONDUCTIVITY,
         profile: Any = (1.0, 0.0, 0.0),
+        bubble: Any = 0.0,
         device: str = "cpu",
     ) -> None:
         self.n = size_of(n, "n", 1, 3)
@@ -84,20 +88,21 @@ class FENL:
         self.conductivity = _three_numbers(conductivity, "conductivity")
         if min(self.conductivity) <= 0:
             raise ValueError(f"conductivity must be positive in every direction, got {describe(conductivity)}")
-        self.profile = _three_numbers(profile, "profile", one_will_do=False)
-        if _least_on_unit_interval(self.profile) <= 0:
-            raise ValueError(
-                f"profile must be positive for all z from 0 to 1, which c0 + c1 z + c2 z² is not: {describe(profile)}"
-            )
+        self.profile = _polynomials(profile)
+        self.bubble = _three_numbers(bubble, "bubble")
+        if max(map(abs, self.bubble)) >= 1:
+            raise ValueError(f"bubble must be above -1 and below 1 in every direction, got {describe(bubble)}")
         self.backend = get_backend(device)
         self._run = self.backend.kernels(KERNELS, OFFSET=offset_type((3 * self.n + 1) ** 3))
         self._indptr, self._indices = self._pattern()
 
-        shape = _tensor(SHAPE, SHAPE, SHAPE)
-        self._weight = 1 / self.n**3 / 8
-        mass = 2 * self._weight * (shape.T[:, :, None] * shape)
-        tables = (self._element_matrices(), shape, mass)
-        self._linear, self._shape, self._mass = (self.backend.xp.asarray(table) for table in tables)
+        shape = np.kron(SHAPE, np.kron(SHAPE, SHAPE))  # from one dimension to the cube, x fastest
+        mass = shape.T[:, :, None] * shape / 4
+        edges = np.linspace(0.0, 1.0, self.n + 1)
+        widths = 1 / self.n + np.array(self.bubble)[:, None] * np.diff(_bump(edges))
+        self._lines = edges + np.array(self.bubble)[:, None] * _bump(edges)
+        tables = (self._integrals(widths), widths, shape, mass)
+        self._axes, self._widths, self._shape, self._mass = (self.backend.xp.asarray(table) for table in tables)
 
     @property
     def unknowns(self) -> int:
@@ -108,8 +113,7 @@ class FENL:
     def coordinates(self) -> Any:
         """The nodes' x, y and z: an array of shape (unknowns, 3)."""
         xp = self.backend.xp
-        line = xp.linspace(0.0, 1.0, self.n + 1)
-        z, y, x = xp.meshgrid(line, line, line, indexing="ij")
+        z, y, x = xp.meshgrid(*(xp.asarray(line) for line in self._lines[::-1]), indexing="ij")
         return xp.stack([x.ravel(), y.ravel(), z.ravel()], axis=1)
 
     def initial(self) -> Any:
@@ -122,20 +126,24 @@ class FENL:
     def exact(self) -> Any:
         """Return the solution of the continuous problem at the nodes, where it is known.
 
-        Without advection it depends on z alone, and so on the conductivity k(z) along z only. For the default it is
-        ``(a1 z + b1)^-2``; for ``k(z) = 2 (2 - z) + c (2 - z)²`` with any c it is ``2 / (2 - z)``, as ``k T' = 4 / (2 -
-        z) + 2 c`` has the derivative T².
+        Without advection it depends on z alone, if the conductivity does, and so on k(z) along z only. For the default
+        it is ``(a1 z + b1)^-2``; for ``k(z) = 2 (2 - z) + c (2 - z)²`` with any c it is ``2 / (2 - z)``, as ``k T' =
+        4 / (2 - z) + 2 c`` has the derivative T².
 
         Raises
         ------
         ValueError
             For other problems: no closed form is known.
         """
-        k0, k1, k2 = (self.conductivity[2] * c for c in self.profile)
+        k0, k1, k2 = (self.conductivity[2] * c for c in self.profile[2])
         xp = self.backend.xp
-        z = xp.linspace(0.0, 1.0, self.n + 1)
+        z = xp.asarray(self._lines[2])
         if any(self.advection):
             raise ValueError(f"no closed form of the solution is known for advection={self.advection}, only for zero")
+        if any(polynomial != (1.0, 0.0, 0.0) for polynomial in self.profile[:2]):
+            raise ValueError(
+                f"no closed form of the solution is known for the profiles {self.profile[:2]} along x and y"
+            )
         if np.allclose((k0, k1, k2), (CONDUCTIVITY, 0.0, 0.0), rtol=1e-12, atol=0):
             T = (A1 * z + B1) ** -2
         elif np.allclose((k0, k1), (4 + 4 * k2, -2 - 4 * k2), rtol=1e-12, atol=0):
@@ -254,23 +262,18 @@ class FENL:
     def __repr__(self) -> str:
         return f"<FENL of {self.n}^3 elements, advection {self.advection}, on the {self.backend.name}>"
 
-    def _element_matrices(self) -> np.ndarray:
-        """What is linear in T, for the elements of every layer in z: shape (n, 8, 8)."""
-        h = 1 / self.n
-        kx, ky, kz = self.conductivity
-        ax, ay, az = self.advection
-        wind = h**2 * (
-            ax * _tensor(MASS, MASS, DRIFT) + ay * _tensor(MASS, DRIFT, MASS) + az * _tensor(DRIFT, MASS, MASS)
-        )
-        # Along z the profile is part of the integrals, by the two Gauss points of the layer.
-        points = h * (np.arange(self.n)[:, None] + GAUSS)
-        matrices = []
-        for low, high in np.polynomial.polynomial.polyval(points, self.profile):
-            mass = (low * np.outer(SHAPE[0], SHAPE[0]) + high * np.outer(SHAPE[1], SHAPE[1])) / 2
-            stiffness = (low + high) / 2 * STIFFNESS
-            across = kx * _tensor(mass, MASS, STIFFNESS) + ky * _tensor(mass, STIFFNESS, MASS)
-            matrices.append(h * (across + kz * _tensor(stiffness, MASS, MASS)) + wind)
-        return np.array(matrices)
+    def _integrals(self, widths: np.ndarray) -> np.ndarray:
+        """The tables of assembly.py for each interval of each axis: shape (3, n, 4, 2, 2)."""
+        tables = np.empty((3, self.n, 4, 2, 2))
+        for d, (h, line) in enumerate(zip(widths[:, :, None, None], self._lines, strict=True)):
+            points = line[:-1, None] + h[:, 0] * GAUSS
+            # The profile at the two Gauss points of each interval.
+            low, high = np.polynomial.polynomial.polyval(points, self.profile[d]).T[:, :, None, None]
+            tables[d, :, 0] = h * (low * np.outer(SHAPE[0], SHAPE[0]) + high * np.outer(SHAPE[1], SHAPE[1])) / 2
+            tables[d, :, 1] = self.conductivity[d] * (low + high) / 2 * STIFFNESS / h
+            tables[d, :, 2] = h * MASS
+            tables[d, :, 3] = self.advection[d] * DRIFT
+        return tables
 
     def _pattern(self) -> tuple[Any, Any]:
         xp, m = self.backend.xp, self.n + 1
@@ -286,20 +289,33 @@ class FENL:
         self._run.fill_indices(self.unknowns, m, indptr, indices)
         return indptr, indices.astype(dtype, copy=False)
 
+    @property
+    def _kinds(self) -> int:
+        return 2 if any(self.advection) else 1
+
     def _check(self, T: Any) -> Any:
         return vector(T, self.unknowns, self.backend, np.float64, "T")
 
     def _residual(self, T: Any) -> Any:
         R = self.backend.xp.empty(self.unknowns)
         self._run.assemble_residual(
-            self.unknowns, self.n + 1, T, self._linear, self._shape, self._weight, BOTTOM, TOP, R
+            self.unknowns, self.n + 1, T, self._axes, self._kinds, self._widths, self._shape, BOTTOM, TOP, R
         )
         return R
 
     def _jacobian(self, T: Any) -> Any:
         values = self.backend.xp.empty(len(self._indices))
         self._run.assemble_jacobian(
-            self.unknowns, self.n + 1, T, self._linear, self._shape, self._mass, self._indptr, values
+            self.unknowns,
+            self.n + 1,
+            T,
+            self._axes,
+            self._kinds,
+            self._widths,
+            self._shape,
+            self._mass,
+            self._indptr,
+            values,
         )
         J = self.backend.sparse.csr_matrix((values, self._indices, self._indptr), shape=(self.unknowns, self.unknowns))
         J.has_canonical_format = True
@@ -317,6 +333,7 @@ def fenl(
     advection: Any = 0.0,
     conductivity: Any = CONDUCTIVITY,
     profile: Any = (1.0, 0.0, 0.0),
+    bubble: Any = 0.0,
     device: str = "cpu",
 ) -> FENL:
     """Discretize ``-∇·(k ∇T) + a·∇T + T² = 0`` on the unit cube by n x n x n trilinear hexahedra.
@@ -333,9 +350,14 @@ def fenl(
         The vector a; a number stands for (a, a, a). Not zero: the Jacobian is unsymmetric.
     conductivity : float or three floats
         Along x, y and z, positive; a number stands for the same in all three directions.
-    profile : three floats
-        Coefficients of the polynomial c0 + c1 z + c2 z², by which the conductivity is multiplied at height z. It has to
-        be positive. Integrated by two Gauss points in every element.
+    profile : three floats, or three times three
+        Coefficients of the polynomial c0 + c1 z + c2 z², by which the conductivity is multiplied at height z; or those
+        of polynomials in x, in y and in z, whose product it is multiplied by. They have to be positive. Integrated by
+        two Gauss points in every direction of an element.
+    bubble : float or three floats
+        Along x, y and z, between -1 and 1: how much the widths of elements vary. Nodes are at t + bubble sin(2 π t) /
+        (2 π) for equidistant t, so that elements at the ends are 1 + bubble times, and those in the middle 1 - bubble
+        times as wide as in the mean.
     device : {"cpu", "gpu"}
         Where vectors and matrices live: NumPy and SciPy, or CuPy.
 
@@ -348,8 +370,9 @@ def fenl(
     TypeError
         If n is not an integer.
     ValueError
-        If n < 1, advection or conductivity is not one or three finite numbers, profile not three, the conductivity is
-        not positive everywhere, or the device is unknown or missing.
+        If n < 1, advection, conductivity or bubble is not one or three finite numbers, profile not three or three
+        times three, the conductivity is not positive everywhere, bubble is not between -1 and 1, or the device is
+        unknown or missing.
 
     References
     ----------
@@ -370,8 +393,18 @@ def fenl(
     >>> T, steps = problem.solve()
     >>> print(f"{abs(T - problem.exact()).max():.1e}")
     2.5e-04
+
+    By default neither the solution nor Newton's right-hand side depends on x and y, and all elements are alike, so that
+    CG without preconditioner, or with Jacobi's, solves a problem of one dimension. With k = 1 + 3 x, or on a mesh that
+    is not uniform, it does not:
+
+    >>> problem = problems.fenl(8, profile=((1, 3, 0), (1, 0, 0), (1, 0, 0)), bubble=0.5)
+    >>> T, steps = problem.solve()
+    >>> len(steps)
+    3
     """
-    return FENL(n, advection=advection, conductivity=conductivity, profile=profile, device=device)
+    given = {"advection": advection, "conductivity": conductivity, "profile": profile, "bubble": bubble}
+    return FENL(n, **given, device=device)
 
 
 def _three_numbers(value: Any, name: str, *, one_will_do: bool = True) -> tuple[float, float, float]:
@@ -387,14 +420,30 @@ def _three_numbers(value: Any, name: str, *, one_will_do: bool = True) -> tuple[
     return x, y, z
 
 
+def _polynomials(profile: Any) -> tuple[tuple[float, float, float], ...]:
+    """The polynomials along x, y and z; three numbers are that along z."""
+    along_z = np.ndim(profile) == 1 and not any(np.ndim(c) for c in profile)
+    given = [(1.0, 0.0, 0.0)] * 2 + [profile] if along_z else profile
+    if not isinstance(given, list | tuple | np.ndarray) or len(given) != 3:
+        raise ValueError(f"profile must be three finite numbers, or three times three, got {describe(profile)}")
+    polynomials = tuple(_three_numbers(c, "profile", one_will_do=False) for c in given)
+    for axis, polynomial in zip("xyz", polynomials, strict=True):
+        if _least_on_unit_interval(polynomial) <= 0:
+            raise ValueError(
+                f"profile must be positive for all {axis} from 0 to 1, which c0 + c1 {axis} + c2 {axis}² is not: "
+                f"{describe(profile)}"
+            )
+    return polynomials
+
+
+def _bump(t: np.ndarray) -> np.ndarray:
+    """What nodes move by where bubble is 1."""
+    return np.sin(2 * np.pi * (t % 1)) / (2 * np.pi)  # with % it is exactly zero at the ends
+
+
 def _least_on_unit_interval(c: tuple[float, float, float]) -> float:
     """The minimum of c0 + c1 z + c2 z² for z from 0 to 1."""
     at = [0.0, 1.0]
     if c[2] > 0:
         at.append(min(max(-c[1] / (2 * c[2]), 0.0), 1.0))
     return float(np.polynomial.polynomial.polyval(at, c).min())
-
-
-def _tensor(z: np.ndarray, y: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """From one dimension to the corners and Gauss points of the unit cube, x fastest."""
-    return np.kron(z, np.kron(y, x))

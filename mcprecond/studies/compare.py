@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -15,7 +16,7 @@ from mcprecond.backends.arguments import describe, function, integer, mapping, n
 from mcprecond.coloring import Coloring, Graph, color, coloring_of
 from mcprecond.preconditioners.setup import admit
 from mcprecond.solvers import SolveResult, pcg
-from mcprecond.studies.measure import Timing, peak_bytes, time_calls
+from mcprecond.studies.measure import Timing, count_columns, peak_bytes, time_calls
 from mcprecond.studies.table import Record, Table
 from mcprecond.typing import ColoringMethod
 
@@ -27,9 +28,11 @@ Progress = Callable[[str], None]
 
 
 class Call(NamedTuple):
-    """A coloring to compare: a function of A, and the name and the options by which a case is found again."""
+    """A coloring to compare: a function of A and of a seed, and the name and the options by which a case is found
+    again.
+    """
 
-    color: Callable[[Any], Any]
+    color: Callable[[Any, int], Any]
     name: str
     options: str = ""
     distance: int = 1
@@ -38,12 +41,16 @@ class Call(NamedTuple):
     def of(cls, call: Any) -> Call:
         """What a user gave: a method's name and options, or a function."""
         if callable(call):
-            return cls(call, f"{call.__module__}.{getattr(call, '__qualname__', repr(call))}")
+            return cls(lambda A, seed: call(A), f"{call.__module__}.{getattr(call, '__qualname__', repr(call))}")
         if not isinstance(call, tuple | list) or len(call) != 2 or not isinstance(call[0], str):
             wanted = "a name and a dict of options, or a function,"
             raise TypeError(f"methods must give {wanted} for each label, got {describe(call)}")
         method, options = cast(ColoringMethod, call[0]), mapping(call[1], "the options in methods")
-        return cls(lambda A: color(A, method, **options), method, options_as_text(options), options.get("distance", 1))
+
+        def run(A: Any, seed: int) -> Coloring:
+            return color(A, method, **({"seed": seed} | dict(options)))
+
+        return cls(run, method, options_as_text(options), options.get("distance", 1))
 
 
 class System(NamedTuple):
@@ -66,6 +73,9 @@ def coloring(
 ) -> Table:
     """Color every matrix by every method: colors, rounds, time.
 
+    Each call of a method has another seed, unless its options name one. Methods whose threads race, and those that draw
+    numbers, may find another number of colors each time.
+
     Parameters
     ----------
     matrices : dict of str to sparse matrix or function
@@ -80,18 +90,19 @@ def coloring(
     study : str
         What the file says it is a record of.
     repeats : int
-        Timed calls of `color`, after one to warm up.
+        Timed calls of `color`, with seeds from 0 on, after one to warm up.
     progress : function of a str, optional
         Told what is run.
 
     Returns
     -------
     Table
-        Columns: matrix, method (the label), device, vertices, entries, max_degree, colors, rounds, seconds (median of
+        Columns: matrix, method (the label), device, vertices, entries, max_degree, colors and rounds (medians), of each
+        of both the least, the most and the mean (colors_least, colors_most, colors_mean), seconds (median of
         `color`), seconds_first_quartile, seconds_third_quartile, spread (slowest less fastest), pattern_seconds (the
         part of it that makes the graph of A, which is the same for all methods; a function of yours does without),
-        peak_bytes (the most memory that `color` has allocated at a time, by NumPy or CuPy), verified (the coloring is
-        proper), coloring, options, repeats.
+        peak_bytes (the most memory that `color` has allocated at a time, by NumPy or CuPy), verified (all colorings
+        are proper), coloring, options, repeats.
 
     Raises
     ------
@@ -129,13 +140,16 @@ def coloring(
 
     def measure(A: Any, case: dict[str, Any]) -> dict[str, Any]:
         call, backend = calls[case["method"]], backend_of(A)
+        peak = peak_bytes(lambda: call.color(A, 0), backend.name)
         found: list[Any] = []
-        peak = peak_bytes(lambda: found.append(call.color(A)), backend.name)
-        time = time_calls(lambda: call.color(A), backend.synchronize, repeats)
-        coloring = found[0] if isinstance(found[0], Coloring) else coloring_of(admit(A)[0], found[0])
-        facts = {"colors": coloring.n_colors, "rounds": coloring.rounds, **time.columns("seconds")}
-        proper = coloring.is_valid(A) if call.distance == 1 else _is_valid_at_2(A, coloring)
-        return {**facts, "spread": time.spread, "peak_bytes": peak, "verified": proper}
+        # The first call is to warm up.
+        time = time_calls(lambda: found.append(call.color(A, max(len(found) - 1, 0))), backend.synchronize, repeats)
+        colorings = [one if isinstance(one, Coloring) else coloring_of(admit(A)[0], one) for one in found[1:]]
+        counts = count_columns("colors", [one.n_colors for one in colorings])
+        counts |= count_columns("rounds", [one.rounds for one in colorings])
+        proper = all(one.is_valid(A) if call.distance == 1 else _is_valid_at_2(A, one) for one in colorings)
+        times = {**time.columns("seconds"), "spread": time.spread}
+        return {**counts, **times, "peak_bytes": peak, "verified": proper}
 
     return run_cases(record, matrices, cases, prepare, measure, progress)
 
@@ -154,6 +168,8 @@ def convergence(
     progress: Progress | None = None,
 ) -> Table:
     """Solve a system with every matrix and every preconditioner: iterations, times, and what an application costs.
+
+    Each solve has a preconditioner of its own: where the threads of a coloring race, iterations may differ.
 
     The right-hand side is A times a random vector, normally distributed, from the seed.
 
@@ -175,7 +191,8 @@ def convergence(
     Returns
     -------
     Table
-        Columns: matrix, method (the label), device, vertices (rows), entries, colors, iterations, seconds (setup and
+        Columns: matrix, method (the label), device, vertices (rows), entries, colors, iterations (the median, beside
+        it iterations_least, iterations_most and iterations_mean), seconds (setup and
         solve together), spread (of the solve: slowest less fastest), setup_seconds and solve_seconds (medians),
         product_seconds (of A @ x) and application (the time of M @ r relative to it), the first and third quartiles of
         seconds, solve_seconds and application, residual (the true one, relative
@@ -240,24 +257,31 @@ def solve_case(
     """The columns of `convergence` for one preconditioner, this, and the last result; None for what was refused."""
     A, x, b, product = system
     backend = backend_of(A)
-    results: list[SolveResult] = []
-    try:
-        M = None if build is None else build(A)
-    except REFUSALS as error:
-        return {"verified": False, "reason": f"no preconditioner: {error}"}, None, None
-    setup = Timing.of([0.0]) if build is None else time_calls(lambda: build(A), backend.synchronize, repeats)
-    try:
-        application = Timing.of([0.0]) if M is None else time_calls(lambda: M @ b, backend.synchronize, 5 * repeats)
-        solve = time_calls(
-            lambda: results.append(solver(A, b, rtol=rtol, maxiter=maxiter, M=M)), backend.synchronize, repeats
-        )
-    except REFUSALS as error:
-        return {"verified": False, "reason": f"refused: {error}"}, M, None
-    result, norm = results[-1], backend.xp.linalg.norm
+    setups, solves, counts = list[float](), list[float](), list[int]()
+    for _ in range(repeats + 1):
+        try:
+            started = time.perf_counter()
+            M = None if build is None else build(A)
+            backend.synchronize()
+            ready = time.perf_counter()
+        except REFUSALS as error:
+            return {"verified": False, "reason": f"no preconditioner: {error}"}, None, None
+        try:
+            result = solver(A, b, rtol=rtol, maxiter=maxiter, M=M)
+            backend.synchronize()
+            solves.append(time.perf_counter() - ready)
+        except REFUSALS as error:
+            return {"verified": False, "reason": f"refused: {error}"}, M, None
+        setups.append(ready - started)
+        counts.append(result.iterations)
+    # The first solve was to warm up.
+    setup, solve = Timing.of([0.0] if build is None else setups[1:]), Timing.of(solves[1:])
+    application = Timing.of([0.0]) if M is None else time_calls(lambda: M @ b, backend.synchronize, 5 * repeats)
+    norm = backend.xp.linalg.norm
     residual = float(norm(b - A @ result.x)) / (float(norm(b)) or 1.0)
     row = {
         "colors": getattr(M, "n_colors", None),
-        "iterations": result.iterations,
+        **count_columns("iterations", counts[1:]),
         **(setup + solve).columns("seconds"),
         "spread": solve.spread,
         "setup_seconds": setup.median,

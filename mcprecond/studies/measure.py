@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,6 +69,17 @@ class Timing(NamedTuple):
             f"{name}_first_quartile": self.quartiles[0],
             f"{name}_third_quartile": self.quartiles[1],
         }
+
+
+def count_columns(name: str, counts: Iterable[int | None]) -> dict[str, Any]:
+    """The cells of a count that may differ from run to run, such as the colors of a method that races: the median under
+    a name, and the least, the most and the mean beside it.
+    """
+    known = sorted(count for count in counts if count is not None)
+    if not known:
+        return {name: None}
+    beside = {"least": known[0], "most": known[-1], "mean": statistics.fmean(known)}
+    return {name: statistics.median_low(known)} | {f"{name}_{key}": value for key, value in beside.items()}
 
 
 def time_calls(function: Callable[[], Any], synchronize: Callable[[], None], repeats: int) -> Timing:

@@ -10,12 +10,14 @@ from mcprecond import MulticolorSGS, pcg, problems
 from mcprecond.problems.fenl import CONDUCTIVITY
 
 WINDS = [0.0, 3.0, (1.0, -20.0, 0.5)]
-#: Keyword arguments: quadratic coefficients and anisotropic ones.
+#: Keyword arguments: quadratic coefficients and anisotropic ones, and meshes that are not uniform.
 CONDUCTORS = [
     {},
     {"conductivity": (10.0, 1.0, 0.1)},
     {"conductivity": 2.0, "profile": (1.0, -1.5, 1.0)},
     {"conductivity": (0.3, 5.0, 2.0), "profile": (0.5, 2.0, -1.0), "advection": (1.0, 0.0, -4.0)},
+    {"profile": ((1.0, 3.0, 0.0), (2.0, -1.0, 0.5), (1.0, 0.0, 1.0)), "bubble": 0.5},
+    {"bubble": (0.9, -0.5, 0.3), "advection": (1.0, -20.0, 0.5)},
 ]
 
 
@@ -42,22 +44,22 @@ def scikit_fem(problem, T):
     import skfem
     from skfem.helpers import grad
 
-    n, m = problem.n, problem.n + 1
-    line = np.linspace(0, 1, m)
-    mesh = skfem.MeshHex.init_tensor(line, line, line)
+    m = problem.n + 1
+    lines = [np.unique(line) for line in problem.coordinates.T]
+    mesh = skfem.MeshHex.init_tensor(*lines)
     basis = skfem.InteriorBasis(mesh, skfem.ElementHex1(), intorder=3)  # 2 x 2 x 2 Gauss points
     assert basis.X.shape == (3, 8)
-    i, j, k = np.rint(basis.doflocs * n).astype(int)
+    i, j, k = (np.searchsorted(line, at - 1e-9) for line, at in zip(lines, basis.doflocs, strict=True))
     ours = i + m * (j + m * k)
     theirs = np.argsort(ours)
     a = np.broadcast_to(problem.advection, 3)
-    c0, c1, c2 = problem.profile
 
     def flux(u, v, w):
         """∇v·k ∇u."""
-        height = w.x[2]
         along = sum(k * grad(u)[d] * grad(v)[d] for d, k in enumerate(problem.conductivity))
-        return (c0 + c1 * height + c2 * height**2) * along
+        for x, (c0, c1, c2) in zip(w.x, problem.profile, strict=True):
+            along = (c0 + c1 * x + c2 * x**2) * along
+        return along
 
     def wind(u):
         return sum(a[d] * grad(u)[d] for d in range(3))
@@ -170,6 +172,7 @@ def test_residual_measures_what_is_prescribed(device):
         {"conductivity": (10.0, 3.0, CONDUCTIVITY)},
         {"conductivity": 1.0, "profile": (8.0, -6.0, 1.0)},
         {"conductivity": (20.0, 0.5, 2.0), "profile": (2.0, -1.0, 0.0)},
+        {"bubble": (0.5, -0.3, 0.4)},
     ],
 )
 def test_newton_converges_to_the_exact_solution_with_second_order(device, options):
@@ -328,6 +331,11 @@ def test_advection_must_be_one_or_three_finite_numbers(advection):
         ({"profile": (1.0, np.inf, 0.0)}, "profile must be three finite numbers"),
         ({"profile": (1.0, -1.0, 0.0)}, "profile must be positive for all z"),
         ({"profile": (1.0, -4.0, 4.0)}, "profile must be positive for all z"),
+        ({"profile": ((1, -2, 0), (1, 0, 0), (1, 0, 0))}, "profile must be positive for all x"),
+        ({"profile": ((1, 0), (1, 0), (1, 0))}, "profile must be three finite numbers"),
+        ({"profile": "steep"}, "profile must be three finite numbers"),
+        ({"bubble": 1.0}, "bubble must be above -1 and below 1"),
+        ({"bubble": (0.0, np.nan, 0.0)}, "bubble must be a finite number or three of them"),
     ],
 )
 def test_conductors_must_conduct(options, message):
@@ -367,9 +375,11 @@ def test_no_closed_form_with_advection(device):
         problems.fenl(2, advection=(0.0, 0.0, 1.0), device=device).exact()
 
 
-@pytest.mark.parametrize("options", CONDUCTORS[1:3])
-def test_no_closed_form_for_most_conductors(options):
-    with pytest.raises(ValueError, match="no closed form of the solution is known for the conductivity"):
+@pytest.mark.parametrize(
+    ("options", "why"), [*((c, "the conductivity") for c in CONDUCTORS[1:3]), (CONDUCTORS[4], "the profiles")]
+)
+def test_no_closed_form_for_most_conductors(options, why):
+    with pytest.raises(ValueError, match=f"no closed form of the solution is known for {why}"):
         problems.fenl(2, **options).exact()
 
 

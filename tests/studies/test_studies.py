@@ -38,6 +38,17 @@ def test_coloring_says_what_color_says(matrices, device):
         assert row["seconds"] > 0 and row["spread"] >= 0 and row["pattern_seconds"] > 0
 
 
+def test_counts_of_several_seeds_have_a_range(backend, to_device):
+    A = to_device(sp.csr_matrix(graphs.rmat(7)))
+    methods = {"random": ("jp", {}), "one seed": ("jp", {"seed": 3}), "greedy": ("greedy", {})}
+    random, one_seed, greedy = studies.coloring({"A": A}, methods, repeats=6).rows
+    counts = [color(A, "jp", seed=seed).n_colors for seed in range(6)]
+    assert [random["colors_least"], random["colors_most"]] == [min(counts), max(counts)] and len(set(counts)) > 1
+    assert random["colors"] == sorted(counts)[2] and random["colors_mean"] == pytest.approx(np.mean(counts))
+    assert one_seed["colors_least"] == one_seed["colors_most"] == counts[3]
+    assert greedy["colors_least"] == greedy["colors_most"] and greedy["verified"]
+
+
 def test_a_function_is_another_coloring(matrices, backend):
     """It may return a Coloring or colors; improper ones are refused."""
 
