@@ -6,11 +6,12 @@ where CG is better off without a preconditioner of ours. Times include setup. ``
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 from report.generic import named
 from report.noise import Range, verdict
 from report.results import Document, Row, date, place
-from report.tables import number, table
+from report.tables import mean, number, table
 
 SOLVE, DIRECT, LIBRARY = "solve", "direct", "library, Jacobi"
 FILES = ("automatic-gpu", "automatic-cpu")
@@ -63,9 +64,9 @@ def failures(name: str, cases: list[Row]) -> int:
 
 
 def rule(documents: list[Document]) -> str:
-    """A table with a line for each run; empty without any."""
+    """A table with a line for each run, and when SGS pays; empty without any."""
     lines = [line_of(document) for document in documents]
-    return table(HEADER, lines) if lines else ""
+    return table(HEADER, lines) + said_of_sgs(documents) if lines else ""
 
 
 def line_of(document: Document) -> list[str]:
@@ -74,6 +75,75 @@ def line_of(document: Document) -> list[str]:
     lost, won = ([(count, ms) for pays, count, ms in cases if pays == word] for word in ("no", "yes"))
     counts = f"{len(lost)} of {len(cases)} matrices", f"{len(won)}"
     return [f"{place(document)}, {date(document)}", *counts, bound(min, won), bound(max, lost)]
+
+
+#: Systems with fewer entries are small.
+SMALL = 10**6
+
+
+class Pair(NamedTuple):
+    """CG with Jacobi and with SGS on a matrix: the iterations of the former, how many times fewer SGS takes, and how
+    many times longer the faster one of CG alone and with Jacobi takes.
+    """
+
+    iterations: int
+    fewer: float
+    times: float
+
+    @classmethod
+    def of(cls, case: Row) -> Pair | None:
+        """None where one of them fails."""
+        rows, found = named(case["solvers"]), times(case)
+        if not {"Jacobi", "SGS"} <= found.keys():
+            return None
+        best = min(found[name] for name in CG if name in found)
+        fewer = rows["Jacobi"]["iterations"] / rows["SGS"]["iterations"]
+        return cls(rows["Jacobi"]["iterations"], fewer, best.found / found["SGS"].found)
+
+
+def crossing(pairs: list[Pair]) -> int:
+    """The number of iterations that divides best the matrices on which SGS is slower from those where it is faster."""
+    counts = sorted(pair.iterations for pair in pairs)
+    return min(counts, key=lambda count: sum((pair.times > 1) != (pair.iterations >= count) for pair in pairs))
+
+
+def when_sgs_pays(documents: list[Document]) -> str:
+    """A table with a line for the small and for the large systems of each run."""
+    lines = []
+    for document in documents:
+        for size, is_small in (("small", True), ("large", False)):
+            if pairs := pairs_of(document, is_small=is_small):
+                lines.append([f"{place(document)}, {size}", *cells_of(pairs)])
+    header = ["", "matrices", "times fewer iterations", "crossing", "on the right side of it"]
+    return table([*header, "times faster below", "above", "on all"], lines) if lines else ""
+
+
+def pairs_of(document: Document, *, is_small: bool) -> list[Pair]:
+    """Those of the small or of the large systems."""
+    cases = [case for case in document["cases"] if (case["nnz"] < SMALL) == is_small]
+    return list(filter(None, map(Pair.of, cases)))
+
+
+def said_of_sgs(documents: list[Document]) -> str:
+    """When SGS pays for large systems, in words."""
+    found = {place(document): pairs_of(document, is_small=False) for document in documents}
+    lines = []
+    for where, pairs in found.items():
+        if pairs:
+            _, fewer, count, _, _, above, _ = cells_of(pairs)
+            lines.append(
+                f"- on {where} SGS takes {fewer} times fewer iterations than Jacobi; if Jacobi takes {count} or more, "
+                f"SGS is\n  {above} times as fast as CG alone or with Jacobi, whichever takes less time.\n"
+            )
+    return "\nOn systems of a million entries or more,\n\n" + "".join(lines) if lines else ""
+
+
+def cells_of(pairs: list[Pair]) -> list[str]:
+    count = crossing(pairs)
+    below, above = ([pair for pair in pairs if (pair.iterations >= count) == pays] for pays in (False, True))
+    right = sum(pair.times <= 1 for pair in below) + sum(pair.times > 1 for pair in above)
+    faster = [f"{mean([pair.times for pair in some]):.2f}" if some else "" for some in (below, above, pairs)]
+    return [f"{len(pairs)}", f"{mean([pair.fewer for pair in pairs]):.2f}", f"{count:,}", f"{right}", *faster]
 
 
 def bound(end: Callable[[Iterable[float]], float], found: list[tuple[int, float]]) -> str:

@@ -107,13 +107,19 @@ def test_the_rule_has_the_bounds_between_which_it_depends_on_the_matrix():
     def case(iterations: int, ms: float, SGS: float) -> dict:
         rows = {"Jacobi": quartiles(ms, 0.1), "SGS": quartiles(SGS, 0.1), "none": quartiles(100.0)}
         found = [{"name": name, "converged": True, "iterations": iterations} | row for name, row in rows.items()]
-        return {"solvers": found + [{"name": name, "converged": False} for name in ("DILU", "ILU0", "multigrid")]}
+        failed = [{"name": name, "converged": False} for name in ("DILU", "ILU0", "multigrid")]
+        return {"solvers": found + failed, "nnz": 2 * automatic.SMALL}
 
     cases = [case(5, 1.0, 9.0), case(20, 5.0, 5.1), case(30, 6.0, 2.0), case(40, 4.0, 9.0), case(50, 8.0, 3.0)]
     document = {"machine": {"gpu": "one", "cpu": ""}, "date": "2026-11-26", "cases": cases}
-    (line,) = automatic.rule([document]).splitlines()[2:]
+    _, _, line, *_, of_sgs, rest = automatic.rule([document]).splitlines()
     assert line == "| one, 2026-11-26 | 2 of 5 matrices | 2 | 30 iterations, or 6.00 ms | 40 iterations, or 4.00 ms |"
     assert automatic.rule([]) == "" and automatic.line_of(document | {"cases": cases[:1]})[3] == ""
+    # SGS is slower with 5, 20 and 40, and faster with 30 and 50: 30 divides them but for one.
+    assert of_sgs.endswith("than Jacobi; if Jacobi takes 30 or more, SGS is")
+    times = (6.0 / 2.0) * (4.0 / 9.0) * (8.0 / 3.0)
+    assert rest.startswith(f"  {times ** (1 / 3):.2f} times as fast")
+    assert automatic.when_sgs_pays([document]).splitlines()[2].startswith("| one, large | 5 | 1.00 | 30 | 4 |")
 
 
 def test_the_chart_has_the_librarys_cg_others_and_ours_of_the_same_system():
