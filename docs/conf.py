@@ -26,7 +26,7 @@ import mcprecond.interop.pyamg
 import mcprecond.interop.torch
 from mcprecond import cli
 from mcprecond.tuning.cost_model import MEASURED
-from report import automatic, sentences
+from report import automatic, opponents, sentences
 from report.results import measured, runs
 from report.tables import by_name
 
@@ -45,6 +45,7 @@ myst_substitutions = {f"gallery_{name}": sentence for name, sentence in sentence
 myst_substitutions["determinism"] = sentences.of_determinism()
 myst_substitutions["error_estimates"] = sentences.of_error_estimates()
 myst_substitutions["alarms"] = sentences.of_alarms()
+myst_substitutions["first_fit"] = opponents.first_fit()
 myst_substitutions["when_sgs_pays"] = automatic.when_sgs_pays(list(runs(automatic.FILES).values()))
 
 autodoc_typehints = "none"  # the docstrings say more than Any

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cache
 
-from report.results import RESULTS, Document, Row, date, runs, versions
-from report.tables import number
+from report.results import RESULTS, Document, Row, date, place, runs, versions
+from report.tables import counted, number, table
 
 Lines = list[Row]
 
@@ -120,3 +120,19 @@ def hierarchy(row: Row | None) -> str:
         return ""
     again = f" [{number(row['resetup_ms'])}]" if row.get("resetup_ms") else ""
     return f"{number(row['setup_ms'])} + {number(row['solve_ms'])} ({row['iters']}){again}"
+
+
+def first_fit() -> str:
+    """A table of first-fit here, in row order and by degree, and of Kokkos Kernels' deterministic coloring."""
+    document, kokkos = runs(["coloring-gpu"])["coloring-gpu"], theirs("kokkos-kernels")
+    lines = []
+    for case in document["cases"]:
+        rows = [case["methods"].get(name) for name in ("jp natural", "jp ldf")]
+        if all(rows) and case["name"] in kokkos:
+            cells = [f"{number(row['ms'])} / {counted(row, 'colors')}" for row in rows]
+            theirs_best = colored_in(kokkos[case["name"]], "COLORING_VBDBIT")
+            lines.append([case["name"], f"{rows[0]['rounds']:,}", *cells, theirs_best])
+    there = document_of("kokkos-kernels")
+    when = f"{place(document)}, {date(document)}"
+    header = ["ms / colors", "fronts", f"in row order, {when}", "by degree, the same"]
+    return table([*header, f"Kokkos Kernels, {there['machine']['gpu']}, {date(there)}"], lines)

@@ -317,3 +317,12 @@ def test_the_page_on_errors_counts_alarms(tmp_path):
     said = alarms({"cases": cases, "machine": machine, "versions": {"mcprecond": "1"}, "date": "2026-11-28T00:00:00"})
     assert said.startswith("Of 2 solves for 1 matrices") and "1 end as `CONVERGED_IN_RESIDUAL`, and for 0 of" in said
     assert "1 end as `CONVERGED` with" in said and said.endswith("Of 30 solves in the gallery 4 are alarms.")
+
+
+def test_first_fit_stands_beside_the_deterministic_coloring_of_kokkos_kernels():
+    from report.opponents import first_fit
+
+    assert "{{ first_fit }}" in (ROOT / "docs" / "explanation" / "first-fit.md").read_text()
+    (fenl,) = [line for line in first_fit().splitlines() if line.startswith("| fenl_100 |")]
+    # 701 fronts on 101 points to an edge, and eight colors in all three.
+    assert fenl.split(" | ")[1] == "701" and fenl.count("/ 8 |") == 3
