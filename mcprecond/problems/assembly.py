@@ -108,10 +108,10 @@ def fill_indices(first, end, m, indptr, indices):
 @KERNELS.per_item
 def assemble_residual(first, end, m, T, axes, kinds, widths, shape, bottom, top, R):
     """R at every node; the kinds are 1 without a wind, and 2 with one."""
+    corners, intervals = np.empty(8), np.empty(3, np.int64)
+    masses, others = np.empty((3, 2)), np.empty((3, 2))
     for v in range(first, end):
         x, y, z = v % m, v // m % m, v // (m * m)
-        corners, intervals = np.empty(8), np.empty(3, np.int64)
-        masses, others = np.empty((3, 2)), np.empty((3, 2))
         total = 0.0
         if dirichlet(z, m):
             total = T[v] - (bottom if z == 0 else top)
@@ -133,11 +133,11 @@ def assemble_residual(first, end, m, T, axes, kinds, widths, shape, bottom, top,
 @KERNELS.per_item
 def assemble_jacobian(first, end, m, T, axes, kinds, widths, shape, mass, indptr, values):
     """A row of J for every node; mass[a, g, b] is 2 φ_a φ_b at Gauss point g times the weight, for volume 1."""
+    corners, intervals, row = np.empty(8), np.empty(3, np.int64), np.empty(27)
+    masses, others = np.empty((3, 2)), np.empty((3, 2))
     for v in range(first, end):
         x, y, z = v % m, v // m % m, v // (m * m)
-        corners, intervals = np.empty(8), np.empty(3, np.int64)
-        masses, others = np.empty((3, 2)), np.empty((3, 2))
-        row = np.zeros(27)
+        row[:] = 0.0
         if dirichlet(z, m):
             row[13] = 1.0
         else:
