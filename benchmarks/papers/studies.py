@@ -12,6 +12,7 @@ import numpy as np
 
 from benchmarks.families import mycielskian, random_geometric, road_like
 from benchmarks.papers.csrcolor import csrcolor
+from benchmarks.papers.level_sizes import circuit_in_rcm, circuit_in_rcm_of_its_mesh, level_sizes
 from benchmarks.papers.mesh_families import FAMILIES, Family
 from benchmarks.papers.table_v import table_v
 from mcprecond import problems
@@ -20,13 +21,12 @@ from mcprecond.coloring import COLORINGS, Graph, color
 from mcprecond.matrix import admit_matrix
 from mcprecond.ordering.color_order import swept_coloring
 from mcprecond.ordering.levels import levels_of
-from mcprecond.preconditioners import ILU0, MulticolorGS, MulticolorSGS
+from mcprecond.preconditioners import MulticolorGS, MulticolorSGS
 from mcprecond.problems import graphs
 from mcprecond.problems.fenl import CONDUCTIVITY
 from mcprecond.solvers import Reason, SolveResult, pcg
-from mcprecond.studies.compare import Progress, coloring, convergence, run_cases
-from mcprecond.studies.measure import time_calls
-from mcprecond.studies.table import Record, Table
+from mcprecond.studies.compare import Progress, coloring, convergence
+from mcprecond.studies.table import Table
 from mcprecond.typing import MethodName
 
 Makers = dict[str, Callable[[], Any]]  # name -> function that makes a matrix on the host
@@ -228,60 +228,18 @@ def ecl_shortcuts(setting: Setting) -> Table:
 
 
 def level_histogram(setting: Setting) -> Table:
-    """Figures 6 and 7 of Naumov et al.: levels of ILU(0) before and after coloring, and what they cost.
-
-    Columns beside those of `convergence`: levels, smallest_level, mean_level and largest_level in rows, and how many
-    levels have at least 1, 10, 100, ... rows but fewer than ten times that.
-    """
+    """Figures 6 and 7 of Naumov et al.: levels of ILU(0) before and after coloring, and what they cost."""
     small = setting.small
+    n = 40 if small else 1259
     makers: Makers = {
-        f"circuit {40 if small else 1259}": partial(problems.circuit, 40 if small else 1259),
+        f"circuit {n}": partial(problems.circuit, n),
+        f"RCM circuit {n}": partial(circuit_in_rcm, n),
+        f"mesh RCM circuit {n}": partial(circuit_in_rcm_of_its_mesh, n),
         f"grid2d {24 if small else 1024}": partial(graphs.grid2d, 24 if small else 1024),
         f"fenl {6 if small else 100}": lambda: _jacobian(6 if small else 100),
         f"elasticity {6 if small else 48}": partial(problems.elasticity, 6 if small else 48),
     }
-    orderings: dict[str, Callable[[Any], ILU0]] = {"natural": lambda A: ILU0(A, ordering="natural")}
-    orderings |= {name: partial(ILU0, coloring=name) for name in ("eb", "ecl_gc", "greedy", "cc")}
-    repeats, rtol = REPEATS, 1e-8
-    record = Record("level-histogram", ("matrix", "method", "repeats"), setting.path)
-    placed = setting.placed(makers)
-    cases = [{"matrix": matrix, "method": method, "repeats": repeats} for matrix in placed for method in orderings]
-
-    def prepare(A: Any) -> tuple[Any, dict[str, Any]]:
-        backend = backend_of(A)
-        x = backend.xp.asarray(np.random.default_rng(0).standard_normal(A.shape[0]))
-        return (A, A @ x), {"device": backend.name, "vertices": A.shape[0], "entries": int(A.nnz)}
-
-    def measure(system: Any, case: dict[str, Any]) -> dict[str, Any]:
-        A, b = system
-        synchronize, build = backend_of(A).synchronize, orderings[case["method"]]
-        setup = time_calls(lambda: build(A), synchronize, repeats)
-        M = build(A)
-        update = time_calls(lambda: M.update(A), synchronize, repeats)
-        application = time_calls(lambda: M @ b, synchronize, 5 * repeats)
-        results: list[SolveResult] = []
-        solve = time_calls(lambda: results.append(pcg(A, b, rtol=rtol, M=M)), synchronize, repeats)
-        sizes = M.levels
-        powers = 10 ** np.arange(8)
-        counts = np.diff(np.searchsorted(np.sort(sizes), powers))
-        return {
-            "levels": len(sizes),
-            "smallest_level": int(sizes.min()),
-            "mean_level": A.shape[0] / len(sizes),
-            "largest_level": int(sizes.max()),
-            **{f"{power}+": int(count) for power, count in zip(powers[:-1], counts, strict=True)},
-            "setup_seconds": setup.median,
-            **update.columns("update_seconds"),
-            **application.columns("application_seconds"),
-            "iterations": results[-1].iterations,
-            "solve_seconds": solve.median,
-            **(setup + solve).columns("seconds"),
-            "spread": solve.spread,
-            "verified": results[-1].converged,
-            "reason": results[-1].reason.name.lower(),
-        }
-
-    return run_cases(record, placed, cases, prepare, measure, setting.progress)
+    return level_sizes(setting.placed(makers), path=setting.path, repeats=REPEATS, progress=setting.progress)
 
 
 def time_quality(setting: Setting) -> Table:
