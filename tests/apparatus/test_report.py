@@ -225,6 +225,31 @@ def test_relations_of_studies_are_means_of_the_papers_kind():
     assert papers.kinds({"results": []}, {}) == []
 
 
+def test_the_graph_is_named_that_changes_the_correlation_the_most():
+    """Speedups rise with the degrees, but on one graph, "hubs", whose average degree is small."""
+    from report import studies
+
+    graphs = {"a": (2, 1.0), "b": (4, 2.0), "hubs": (5, 20.0), "c": (8, 4.0), "d": (100, 50.0 / 8)}
+    rows = [
+        {"matrix": name, "method": method, "entries": degree, "vertices": 1, "seconds": seconds, "repeats": 1}
+        for name, (degree, speedup) in graphs.items()
+        for method, seconds in (("published baseline", speedup), ("published +SC1", 1.0))
+    ]
+    without = [row for row in rows if row["matrix"] != "hubs"]
+    assert studies.decisive_graph(rows) == "hubs"
+    left = studies.degrees_and_shortcut_1(rows, without="hubs").found
+    assert left == studies.degrees_and_shortcut_1(without).found > 0.8
+    assert studies.degrees_and_shortcut_1(rows).found < 0.1
+    ranks = [studies.degrees_and_shortcut_1(some, of=studies.of_ranks).found for some in (rows, without)]
+    assert ranks == pytest.approx([0.7, 1.0])
+    (study,) = [study for study in studies.STUDIES if study["name"] == "ecl-shortcuts"]
+    said = [cells for cells in studies.relations_of(study, rows) if "correlation" in cells[0] or "the same" in cells[0]]
+    assert ["without hubs" in cells[0] for cells in said] == [False, True, False]
+    assert studies.relations_of(study, rows[:4]) == [
+        cells for cells in studies.relations_of(study, rows[:4]) if "6.2.3" not in cells[0]
+    ]
+
+
 def test_a_table_of_a_paper_holds_as_far_as_its_relations_do():
     from report import papers
 
