@@ -250,6 +250,33 @@ def test_the_graph_is_named_that_changes_the_correlation_the_most():
     ]
 
 
+def test_all_methods_are_compared_with_eb_on_the_largest_graph():
+    from report import studies
+
+    seconds = {"eb": 3.0, "eb atomic": 1.0, "vb": 6.0, "sirg": 1.5, "ecl_gc": 2.0}
+    rows = [
+        {"matrix": name, "method": method, "entries": 6, "seconds": most, "repeats": 1}
+        for name in ("rmat_8", "rmat_9")
+        for method, most in seconds.items()
+    ]
+    (study,) = [study for study in studies.STUDIES if study["name"] == "rmat-scaling"]
+    found = {cells[0].split(",")[0]: cells[-2] for cells in studies.relations_of(study, rows) if "best" in cells[0]}
+    assert found == {"largest graph: time of sirg": "0.50", "largest graph: time of vb": "2.00"}
+
+
+def test_vb_is_compared_with_eb_in_the_library_of_their_authors():
+    from report import opponents
+
+    def lines(eb: float, vb: float) -> list[dict]:
+        ran = (("COLORING_EB", eb), ("COLORING_VB", vb))
+        return [{"kind": "color", "algo": code, "ms": ms, "colors": 4} for code, ms in ran]
+
+    graphs = {"mesh": lines(4.0, 1.0), "grid": lines(9.0, 1.0), "hubs": lines(1.0, 50.0), "torn": lines(1.0, 1.0)[:1]}
+    said = "On 2 of 3 graphs VB is 4.00 to 9.00 times (6.00 in the geometric mean) faster than EB"
+    other = "EB is 50.0 to 50.0 times (50.0 in the geometric mean) faster than VB on hubs"
+    assert opponents.vb_beside_eb(graphs) == f"{said}; {other}"
+
+
 def test_a_table_of_a_paper_holds_as_far_as_its_relations_do():
     from report import papers
 
