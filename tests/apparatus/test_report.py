@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -280,18 +281,42 @@ def test_vb_is_compared_with_eb_in_the_library_of_their_authors():
 def test_a_table_of_a_paper_holds_as_far_as_its_relations_do():
     from report import papers
 
-    verdicts = [
+    told = [
         ("a study", "Table II: fewer colors", "yes"),
         ("a study", "Tables III: faster", "no"),
         ("a study", "without a label", "not decided"),
         ("another", "Table II: slower", "no"),
         ("a paper", "Table III", "yes"),
     ]
+    verdicts = [papers.Verdict(*one) for one in told]
     shown = {"study": "a study", "paper": "a paper", "item": "Table II"}
     assert papers.held(shown, verdicts) == "in part: 1 of 2"
     assert papers.held(shown | {"item": "Table III"}, verdicts) == "in part: 1 of 3"
     assert papers.held(shown | {"study": "another"}, verdicts) == "no: 0 of 1"
     assert papers.held({"paper": "a paper", "item": "Figure 1"}, verdicts) == ""
+    ours = papers.Verdict("a study", "Table II: more", "yes", paper="not given")
+    assert papers.held(shown, [*verdicts, ours]) == "in part: 1 of 2"
+
+
+def test_the_page_of_papers_names_each_relation_and_where_its_file_was_measured(tmp_path):
+    from report import papers
+
+    def row(method: str, seconds: float) -> dict:
+        times = {"seconds": seconds, "seconds_first_quartile": seconds * 0.99, "seconds_third_quartile": seconds * 1.01}
+        return {"matrix": "rmat_8", "method": method, "entries": 4, "repeats": 5, "verified": True, **times}
+
+    machine = {"cpu": "a processor", "cores": 3, "gpu": "a card"}
+    document = {"machine": machine, "versions": {"mcprecond": "9.9"}, "date": "2026-01-02T00:00:00"}
+    path = tmp_path / "studies" / "rmat-scaling-gpu.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(document | {"cases": [row("eb", 1.0), row("vb", 3.0), row("vb EF", 2.0)]}))
+    found, there = papers.load(tmp_path), papers.load()
+    text = papers.page(there._replace(places=found.places, verdicts=[*there.verdicts, *found.verdicts]))
+    best = "largest graph: time of vb EF, the best of all other methods, to EB"
+    assert f"| Table IV, Figure 4 | {best} | EB is best | at least 1 | 2.00 (1.96 to 2.04) | yes |" in text
+    assert "| `studies/rmat-scaling-gpu.json` | a card | a processor, 3 cores | 9.9 | 2026-01-02 |" in text
+    assert papers.place_of(document | {"machine": {"gpu": None}, "versions": {}})["card"] == "none"
+    assert papers.load(tmp_path / "nowhere") == ({}, {}, [])
 
 
 def test_the_automatic_choice_is_compared_with_the_best_that_converged():
