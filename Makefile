@@ -30,7 +30,7 @@ RANK := timeout 600 $(PETSC)/python -m pytest -p no:cacheprovider tests/petsc
 TORCH ?= torch==2.13.0
 TORCH_BIN := .venv-torch/bin
 
-.PHONY: demo lint coverage audit test test-petsc petsc-python test-torch test-gpu test-release test-emulated fuzz fuzz-gpu measure-cpu measure-gpu readme docs clean
+.PHONY: demo lint coverage audit test test-petsc petsc-python test-torch test-gpu test-release test-emulated fuzz fuzz-gpu measure-cpu measure-gpu measure-papers readme docs clean
 
 demo: .venv/package
 	$(BIN)/mcprecond demo
@@ -80,6 +80,11 @@ measure-cpu: .venv/dev
 
 measure-gpu:
 	$(PYTHON) -m benchmarks.everything gpu --seconds $(SECONDS)
+
+# The papers' studies on the matrices of a folder, MATRICES=folder, with tables in folder/results; with DEVICE=--gpu on a GPU.
+measure-papers: $(if $(DEVICE),,.venv/dev)
+	@test -n "$(MATRICES)" || { echo "set MATRICES to a folder with .mtx, .mtx.gz or .tar.gz files"; exit 1; }
+	$(if $(DEVICE),$(PYTHON),$(BIN)/python) -m benchmarks.papers $(DEVICE) --matrices $(MATRICES) --output $(MATRICES)/results --renew
 
 # Which lines of the package the tests reach: as they run, and the CPU's functions as plain Python. There tests of
 # threads, caches and bits fail, and that is no matter.

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from report import tables
 
 #: Quantities that are counted. Their bounds are the least and the most of several runs, where they differ.
-COUNTS = {"colors", "iterations", "levels", "peak_bytes", "rounds"}
+COUNTS = {"colors", "iterations", "largest_level", "levels", "mean_level", "peak_bytes", "rounds"}
 
 
 class Range(NamedTuple):
@@ -92,12 +92,19 @@ def held(found: Range, bound: str, limit: float, unit: str = "") -> str:
 
 
 def related(found: Range, bound: float, *, at_most: bool = False) -> list[str]:
-    """Cells of a relation: what is asked, what was found, and whether it holds."""
+    """Cells of a relation: what is asked, what was found with its bounds, and whether it holds."""
     return [
         f"at {'most' if at_most else 'least'} {bound:g}",
-        f"{found.found:.2f}",
+        shown(found),
         verdict(found, bound, at_most=at_most),
     ]
+
+
+def shown(found: Range) -> str:
+    """A value and its bounds, "1.36 (1.33 to 1.37)"; of a count, and where there are none, the value alone."""
+    counted = found.least == found.most == found.found
+    bounds = "" if counted or math.isnan(found.least) else f" ({found.least:.2f} to {found.most:.2f})"
+    return f"{found.found:.2f}{bounds}"
 
 
 def fastest(time: Range, others: Iterable[Range]) -> str:

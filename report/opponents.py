@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from report.results import RESULTS, Document, Row, date, place, runs, versions
-from report.tables import counted, number, table
+from report.tables import counted, mean, number, table
 
 Lines = list[Row]
 
@@ -68,6 +68,28 @@ def by_code(lines: Lines, code: str) -> Lines:
 
 def best_by(lines: Lines, code: str) -> Row | None:
     return best(by_code(lines, code), "ms")
+
+
+def vb_beside_eb(graphs: dict[str, Lines]) -> str:
+    """How many times faster Kokkos Kernels' vertex-based coloring is than its edge-based one, which its authors' paper
+    found to be the faster one, and where it is not.
+    """
+    ratios = {}
+    for graph, lines in graphs.items():
+        vb, eb = (best_by(lines, code) for code in ("COLORING_VB", "COLORING_EB"))
+        if vb and eb:
+            ratios[graph] = eb["ms"] / vb["ms"]
+    faster = {graph: ratio for graph, ratio in ratios.items() if ratio > 1}
+    slower = {graph: 1 / ratio for graph, ratio in ratios.items() if ratio <= 1}
+    said = f"On {len(faster)} of {len(ratios)} graphs VB is {times(faster)} faster than EB" if faster else ""
+    other = f"EB is {times(slower)} faster than VB on {', '.join(slower)}" if slower else ""
+    return "; ".join(filter(None, (said, other)))
+
+
+def times(ratios: dict[str, float]) -> str:
+    """The geometric mean and both ends."""
+    found = [number(value) for value in (mean([*ratios.values()]), min(ratios.values()), max(ratios.values()))]
+    return f"{found[1]} to {found[2]} times ({found[0]} in the geometric mean)"
 
 
 def relative(row: Row | None, base: Row | None) -> str:

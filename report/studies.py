@@ -6,15 +6,17 @@ import math
 import operator
 import statistics
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any
 
+from scipy.stats import spearmanr
+
 from mcprecond.coloring import COLORINGS
 from mcprecond.studies import Table, plots
-from report.generic import HELPERS, MISSING, evaluated_or, made
+from report.generic import HELPERS, MISSING, evaluated_or, made, text_of
 from report.noise import Range, average, related
 from report.noise import mean as mean_of
 from report.pictures import beside_legend, over_size, picture, plain_ticks
@@ -27,7 +29,11 @@ STUDIES: list[Row] = DESCRIBED["studies"]
 #: The functions that reduce several ratios to one, by their names in studies.toml.
 MEANS: dict[str, Callable[[list[Range]], Range]] = {"geometric mean": mean_of, "average": average, "largest": max}
 
+#: What Figure 4 of Deveci et al. compares EB with. ECL-GC and SIRG came later.
+COMPARED = ("csrcolor", "cc", "vb", "vb EF", "vb_bit", "vb_bit EF")
+
 Rows = list[Row]
+Correlation = Callable[[Sequence[float], Sequence[float]], float]
 
 
 def load(results: Path = RESULTS / "studies") -> dict[str, Document]:
@@ -85,7 +91,8 @@ def relations_of(study: dict[str, Any], rows: Rows) -> list[list[str]]:
         else:
             bound = relation.get("most", relation.get("least", 1.0))
             cells = related(found, bound, at_most="most" in relation)
-        lines.append([relation["sentence"], study["name"], relation["paper"], *cells])
+        sentence = text_of(relation["sentence"], SCOPE | {"rows": rows, "matrices": names(rows, "matrix")})
+        lines.append([sentence, study["name"], relation["paper"], *cells])
     return lines
 
 
@@ -169,15 +176,43 @@ def per_edge(rows: Rows, matrix: str, method: str) -> Range:
     return range_of(rows, matrix, method).scale(1 / row_of(rows, matrix, method)["entries"])
 
 
-def degrees_and_shortcut_1(rows: Rows) -> Range | None:
-    """The correlation of average degrees and speedups by shortcut 1, also with all speedups at one of their ends."""
-    degrees = {row["matrix"]: row["entries"] / row["vertices"] for row in rows if row["method"] == "published baseline"}
+def best_beside_eb(rows: Rows, matrix: str, others: Sequence[str] | None = None) -> str:
+    """The fastest on a graph of some methods, or of all but the variants of EB."""
+    there = sorted((row for row in rows if row["matrix"] == matrix), key=lambda row: row["seconds"])
+    ordered = names(there, "method")
+    return next(name for name in ordered if (name in others if others else not name.startswith("eb")))
+
+
+def degrees_and_shortcut_1(rows: Rows, *, of: Correlation = statistics.correlation, without: str = "") -> Range | None:
+    """The correlation of average degrees and speedups by shortcut 1, also with all speedups at one of their ends; over
+    all graphs, or over all but one.
+    """
+    there = [row for row in rows if row["method"] == "published baseline" and row["matrix"] != without]
+    degrees = {row["matrix"]: row["entries"] / row["vertices"] for row in there}
     speedups = ratios_of(rows, [*degrees], "published baseline", "published +SC1")
     if len(speedups) < 3:
         return None
     ends = zip(*speedups.values(), strict=True)
-    r, *others = [statistics.correlation([degrees[matrix] for matrix in speedups], end) for end in ends]
+    r, *others = [of([degrees[matrix] for matrix in speedups], end) for end in ends]
     return Range(r, min(others), max(others))
+
+
+def of_ranks(x: Sequence[float], y: Sequence[float]) -> float:
+    """Spearman's correlation."""
+    return float(spearmanr(x, y).statistic)
+
+
+def decisive_graph(rows: Rows) -> str:
+    """The graph without which Pearson's correlation of `degrees_and_shortcut_1` changes the most."""
+    r = degrees_and_shortcut_1(rows)
+    changes = {}
+    for matrix in names(rows, "matrix"):
+        there = degrees_and_shortcut_1(rows, without=matrix)
+        if r is not None and there is not None:
+            changes[matrix] = abs(there.found - r.found)
+    if not changes:
+        raise KeyError("correlations without a graph")
+    return max(changes, key=changes.__getitem__)
 
 
 def growth(rows: Rows, method: str) -> float:
@@ -189,8 +224,11 @@ def growth(rows: Rows, method: str) -> float:
     return mean([counts[-1] / counts[0] for counts in families.values() if len(counts) > 1])
 
 
-KNOWN = (beside_paper, counted, degrees_and_shortcut_1, growth, ms, names, on_a_gpu, on_all, per_edge, range_of, shown)
-SCOPE: dict[str, Any] = HELPERS | {function.__name__: function for function in KNOWN}
+KNOWN = (
+    *(beside_paper, best_beside_eb, counted, decisive_graph, degrees_and_shortcut_1, growth, ms, names, of_ranks),
+    *(on_a_gpu, on_all, per_edge, range_of, shown),
+)
+SCOPE: dict[str, Any] = HELPERS | {function.__name__: function for function in KNOWN} | {"COMPARED": COMPARED}
 
 
 # The pictures.

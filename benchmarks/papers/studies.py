@@ -12,7 +12,9 @@ import numpy as np
 
 from benchmarks.families import mycielskian, random_geometric, road_like
 from benchmarks.papers.csrcolor import csrcolor
+from benchmarks.papers.level_sizes import circuit_in_rcm, circuit_in_rcm_of_its_mesh, level_sizes
 from benchmarks.papers.mesh_families import FAMILIES, Family
+from benchmarks.papers.real_matrices import Readers, fitting, graph_of, readers_of, system_of
 from benchmarks.papers.table_v import table_v
 from mcprecond import problems
 from mcprecond.backends import backend_of, get_backend
@@ -20,13 +22,12 @@ from mcprecond.coloring import COLORINGS, Graph, color
 from mcprecond.matrix import admit_matrix
 from mcprecond.ordering.color_order import swept_coloring
 from mcprecond.ordering.levels import levels_of
-from mcprecond.preconditioners import ILU0, MulticolorGS, MulticolorSGS
+from mcprecond.preconditioners import MulticolorGS, MulticolorSGS
 from mcprecond.problems import graphs
 from mcprecond.problems.fenl import CONDUCTIVITY
 from mcprecond.solvers import Reason, SolveResult, pcg
-from mcprecond.studies.compare import Progress, coloring, convergence, run_cases
-from mcprecond.studies.measure import time_calls
-from mcprecond.studies.table import Record, Table
+from mcprecond.studies.compare import Progress, coloring, convergence
+from mcprecond.studies.table import Table
 from mcprecond.typing import MethodName
 
 Makers = dict[str, Callable[[], Any]]  # name -> function that makes a matrix on the host
@@ -35,6 +36,7 @@ Methods = dict[str, Any]  # label -> method of `color` and its options, or a fun
 REPEATS = 5
 #: Colorings of each method, with as many seeds.
 SEEDS = 10
+HUGE = 5_000  # neighbors
 
 #: The rows of Tables II and III and of Figure 4 of Deveci et al. that are no methods by their names.
 VARIANTS: Methods = {
@@ -76,6 +78,8 @@ class Setting:
         Of the matrices those whose name has one of these in it; all if there is none.
     path, progress
         As in `coloring`.
+    readers : dict of str to function, optional
+        Real matrices, which take the place of the generated ones.
     """
 
     device: str = "cpu"
@@ -83,6 +87,18 @@ class Setting:
     only: tuple[str, ...] = ()
     path: str | Path | None = None
     progress: Progress | None = None
+    readers: Readers | None = None
+
+    def graphs(self, *begins: str, mycielskian: bool = False) -> Makers:
+        """Return the graphs of several studies, of those generated the ones whose names begin so."""
+        if self.readers is not None:
+            return fitting(self.chosen(self.readers), graph_of, self.progress)
+        makers = _families(self.small) | (_mycielskian(self.small) if mycielskian else {})
+        return {name: make for name, make in makers.items() if name.startswith(begins or "")}
+
+    def systems(self, makers: Makers) -> Makers:
+        """Return real matrices that are symmetric positive definite, or these where there are no real ones."""
+        return makers if self.readers is None else fitting(self.chosen(self.readers), system_of, self.progress)
 
     def chosen(self, makers: Makers) -> Makers:
         """Return those that `only` leaves."""
@@ -101,6 +117,19 @@ class Setting:
         compared = methods | ({"csrcolor": colors_of_csrcolor} if self.device == "gpu" else {})
         common: dict[str, Any] = {"path": self.path, "study": study, "progress": self.progress, "repeats": SEEDS}
         return coloring(self.placed(makers), compared, **common)
+
+    def by_all_methods(self, study: str, makers: Makers) -> Table:
+        """Run `coloring` by every method and variant, but where some neighborhoods are huge without two of them: there
+        is_hash takes minutes, and so does the serial repair of gm on a GPU.
+        """
+        makers, methods = self.chosen(makers), _by_name(COLORINGS) | VARIANTS
+        heavy = [] if self.small else [name for name, make in makers.items() if _largest_degree(make()) > HUGE]
+        rows: list[dict[str, Any]] = []
+        for some, left_out in (([name for name in makers if name not in heavy], ()), (heavy, ("is_hash", "gm"))):
+            if some:
+                kept = {label: method for label, method in methods.items() if label not in left_out}
+                rows += self.coloring(study, {name: makers[name] for name in some}, kept).rows
+        return Table(rows)
 
     def convergence(self, study: str, makers: Makers, preconditioners: Mapping[str, Any], **options: Any) -> Table:
         """Run `convergence` here."""
@@ -142,7 +171,7 @@ def table_v_of_all(setting: Setting) -> Table:
     }
     if small:
         stand_ins = {f"small {name}": make for name, make in stand_ins.items()}
-    makers = setting.chosen(fenl | stand_ins)
+    makers = setting.chosen(fenl | stand_ins) if setting.readers is None else setting.placed(setting.systems({}))
     colorings = ["eb", "cc", *(["csrcolor"] if device == "gpu" else [])]
     sgs = [f"SGS {name}{order}" for name in colorings for order in ("", ", ordered")]
     absolute = [name for name in makers if name.startswith("absolute")]
@@ -152,21 +181,12 @@ def table_v_of_all(setting: Setting) -> Table:
 
 def families(setting: Setting) -> Table:
     """Tables II and III of Deveci et al.: colors and time of all methods on families of graphs."""
-    makers = setting.chosen(_families(setting.small))
-    methods = _by_name(COLORINGS) | VARIANTS
-    # Where some neighborhoods are huge, is_hash takes minutes, and so does the serial repair of gm on a GPU.
-    heavy = [] if setting.small else [name for name in makers if name.startswith("rmat")]
-    rows: list[dict[str, Any]] = []
-    for some, left_out in (([name for name in makers if name not in heavy], ()), (heavy, ("is_hash", "gm"))):
-        if some:
-            kept = {label: method for label, method in methods.items() if label not in left_out}
-            rows += setting.coloring("table-ii-iii", {name: makers[name] for name in some}, kept).rows
-    return Table(rows)
+    return setting.by_all_methods("table-ii-iii", setting.graphs())
 
 
 def published_schedules(setting: Setting) -> Table:
     """Figure 2 and Tables II and III of Deveci et al. in the paper's schedules, and EB in ours: rounds and time."""
-    return setting.coloring("published-schedules", _families(setting.small), PUBLISHED)
+    return setting.coloring("published-schedules", setting.graphs(), PUBLISHED)
 
 
 def orders(setting: Setting) -> Table:
@@ -174,7 +194,7 @@ def orders(setting: Setting) -> Table:
     methods: Methods = {
         order: ("greedy", {"order": order}) for order in ("natural", "random", "ldf", "sdl", "sdl_batch", "sd", "id")
     }
-    return setting.coloring("orders", _families(setting.small) | _mycielskian(setting.small), methods)
+    return setting.coloring("orders", setting.graphs(mycielskian=True), methods)
 
 
 def cpu_codes(setting: Setting) -> Table:
@@ -184,12 +204,11 @@ def cpu_codes(setting: Setting) -> Table:
         "greedy (FirstFit, serial)": ("greedy", {}),
         "greedy ldf (JP-D1)": ("greedy", {"order": "ldf"}),
     }
-    return setting.coloring("cpu-codes", _families(setting.small) | _mycielskian(setting.small), methods)
+    return setting.coloring("cpu-codes", setting.graphs(mycielskian=True), methods)
 
 
 def gunrock(setting: Setting) -> Table:
     """Table II of Osama et al.: what each of Gunrock's optimizations is worth on G3_circuit, here on a stand-in."""
-    makers = {name: make for name, make in _families(setting.small).items() if name.startswith("circuit")}
     methods: Methods = {
         "advance-reduce": ("is_reduce", {}),
         "hash": ("is_hash", {}),
@@ -198,7 +217,7 @@ def gunrock(setting: Setting) -> Table:
         "min-max": ("is_minmax", {}),
         "jpl": ("jpl", {}),
     }
-    return setting.coloring("gunrock", makers, methods)
+    return setting.coloring("gunrock", setting.graphs("circuit"), methods)
 
 
 def rmat_scaling(setting: Setting) -> Table:
@@ -227,7 +246,7 @@ def sirg_ablation(setting: Setting) -> Table:
         "published, palettes of vertices": ("sirg", {"palettes": "vertices"}),
         **_by_name(CHEN),
     }
-    return setting.coloring("sirg-ablation", _families(setting.small) | _mycielskian(setting.small), methods)
+    return setting.coloring("sirg-ablation", setting.graphs(mycielskian=True), methods)
 
 
 def ecl_shortcuts(setting: Setting) -> Table:
@@ -244,74 +263,29 @@ def ecl_shortcuts(setting: Setting) -> Table:
         for label, (first, second) in switches.items()
     }
     methods |= _by_name(CHEN)
-    return setting.coloring("ecl-shortcuts", _families(setting.small) | _mycielskian(setting.small), methods)
+    return setting.coloring("ecl-shortcuts", setting.graphs(mycielskian=True), methods)
 
 
 def level_histogram(setting: Setting) -> Table:
-    """Figures 6 and 7 of Naumov et al.: levels of ILU(0) before and after coloring, and what they cost.
-
-    Columns beside those of `convergence`: levels, smallest_level, mean_level and largest_level in rows, and how many
-    levels have at least 1, 10, 100, ... rows but fewer than ten times that.
-    """
+    """Figures 6 and 7 of Naumov et al.: levels of ILU(0) before and after coloring, and what they cost."""
     small = setting.small
+    n = 40 if small else 1259
     makers: Makers = {
-        f"circuit {40 if small else 1259}": partial(problems.circuit, 40 if small else 1259),
+        f"circuit {n}": partial(problems.circuit, n),
+        f"RCM circuit {n}": partial(circuit_in_rcm, n),
+        f"mesh RCM circuit {n}": partial(circuit_in_rcm_of_its_mesh, n),
         f"grid2d {24 if small else 1024}": partial(graphs.grid2d, 24 if small else 1024),
         f"fenl {6 if small else 100}": lambda: _jacobian(6 if small else 100),
         f"elasticity {6 if small else 48}": partial(problems.elasticity, 6 if small else 48),
     }
-    orderings: dict[str, Callable[[Any], ILU0]] = {"natural": lambda A: ILU0(A, ordering="natural")}
-    orderings |= {name: partial(ILU0, coloring=name) for name in ("eb", "ecl_gc", "greedy", "cc")}
-    repeats, rtol = REPEATS, 1e-8
-    record = Record("level-histogram", ("matrix", "method", "repeats"), setting.path)
-    placed = setting.placed(makers)
-    cases = [{"matrix": matrix, "method": method, "repeats": repeats} for matrix in placed for method in orderings]
-
-    def prepare(A: Any) -> tuple[Any, dict[str, Any]]:
-        backend = backend_of(A)
-        x = backend.xp.asarray(np.random.default_rng(0).standard_normal(A.shape[0]))
-        return (A, A @ x), {"device": backend.name, "vertices": A.shape[0], "entries": int(A.nnz)}
-
-    def measure(system: Any, case: dict[str, Any]) -> dict[str, Any]:
-        A, b = system
-        synchronize, build = backend_of(A).synchronize, orderings[case["method"]]
-        setup = time_calls(lambda: build(A), synchronize, repeats)
-        M = build(A)
-        update = time_calls(lambda: M.update(A), synchronize, repeats)
-        application = time_calls(lambda: M @ b, synchronize, 5 * repeats)
-        results: list[SolveResult] = []
-        solve = time_calls(lambda: results.append(pcg(A, b, rtol=rtol, M=M)), synchronize, repeats)
-        sizes = M.levels
-        powers = 10 ** np.arange(8)
-        counts = np.diff(np.searchsorted(np.sort(sizes), powers))
-        return {
-            "levels": len(sizes),
-            "smallest_level": int(sizes.min()),
-            "mean_level": A.shape[0] / len(sizes),
-            "largest_level": int(sizes.max()),
-            **{f"{power}+": int(count) for power, count in zip(powers[:-1], counts, strict=True)},
-            "setup_seconds": setup.median,
-            **update.columns("update_seconds"),
-            **application.columns("application_seconds"),
-            "iterations": results[-1].iterations,
-            "solve_seconds": solve.median,
-            **(setup + solve).columns("seconds"),
-            "spread": solve.spread,
-            "verified": results[-1].converged,
-            "reason": results[-1].reason.name.lower(),
-        }
-
-    return run_cases(record, placed, cases, prepare, measure, setting.progress)
+    return level_sizes(
+        setting.placed(setting.systems(makers)), path=setting.path, repeats=REPEATS, progress=setting.progress
+    )
 
 
 def time_quality(setting: Setting) -> Table:
     """Figure 2 of Osama et al.: time against colors of all methods, on a mesh, a power grid and a cube."""
-    chosen = {
-        name: make
-        for name, make in _families(setting.small).items()
-        if name.startswith(("delaunay", "circuit", "fenl"))
-    }
-    return setting.coloring("time-quality", chosen, _by_name(COLORINGS) | VARIANTS)
+    return setting.by_all_methods("time-quality", setting.graphs("delaunay", "circuit", "fenl"))
 
 
 def ordering(setting: Setting) -> Table:
@@ -421,6 +395,12 @@ STUDIES: dict[str, Callable[[Setting], Table]] = {
     "multigrid": multigrid,
 }
 
+#: Those whose graphs or systems may be real matrices.
+ON_MATRICES = (
+    *("table-v", "level-histogram", "table-ii-iii", "published-schedules", "sirg-ablation", "ecl-shortcuts"),
+    *("orders", "cpu-codes", "time-quality", "gunrock"),
+)
+
 
 def run(
     study: str,
@@ -430,6 +410,7 @@ def run(
     only: Iterable[str] = (),
     path: str | Path | None = None,
     progress: Progress | None = None,
+    matrices: str | Path | None = None,
 ) -> Table:
     """Run one of the studies that the papers stand for.
 
@@ -444,6 +425,9 @@ def run(
         Of the study's matrices those whose name has one of these texts in it; all by default.
     path, progress
         As in `coloring`: with a path, an interrupted study goes on where it stopped.
+    matrices : path or "pyamg", optional
+        A folder with .mtx, .mtx.gz and .tar.gz files, at any depth, whose matrices take the place of the generated
+        ones; or PyAMG's own. Graphs are those of A + A'; solvers take what is symmetric positive definite.
 
     Returns
     -------
@@ -452,12 +436,20 @@ def run(
     Raises
     ------
     ValueError
-        If there is no such study or matrix, no GPU, or the file at `path` holds another study, machine or versions.
+        If there is no such study or matrix, none that fits, no GPU, the study takes no real matrices, or the file at
+        `path` holds another study, machine or versions.
     """
     if study not in STUDIES:
         raise ValueError(f"unknown study {study!r}; known are {', '.join(STUDIES)}")
+    if matrices is not None and study not in ON_MATRICES:
+        raise ValueError(f"{study} makes its own matrices; real ones are for {', '.join(ON_MATRICES)}")
     get_backend(device)
-    return STUDIES[study](Setting(device, small, tuple(only), path, progress))
+    readers = None if matrices is None else readers_of(matrices)
+    return STUDIES[study](Setting(device, small, tuple(only), path, progress, readers))
+
+
+def _largest_degree(A: Any) -> int:
+    return int(np.diff(A.indptr).max())
 
 
 def _by_name(names: Iterable[str]) -> Methods:

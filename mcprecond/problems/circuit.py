@@ -27,7 +27,8 @@ def circuit(n: int, *, seed: int = 0, device: str = "cpu") -> Any:
     A mesh of resistors without a tenth of its wires in y, with one long wire, between any two nodes, for 64 nodes.
     Conductances are log-uniform over four decades; one node in 1024, the first always, is a pad with one to ground. It
     has the size (n = 1259), sparsity and symmetry of G3_circuit, and like it a wide range of values; its degrees,
-    spectrum and numbering are others. With random ends, the long wires make the bandwidth n^2.
+    spectrum and numbering are others. With random ends, the long wires make the bandwidth n^2, and triangles have tens
+    of times more levels, narrower ones, than those of the mesh alone or of G3_circuit.
 
     Parameters
     ----------

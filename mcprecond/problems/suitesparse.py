@@ -134,7 +134,7 @@ def _download(name: str, address: str, path: Path, sha256: str | None) -> sp.csr
             # Under its name the file is complete and can be read, whatever happens on the way.
             with tempfile.TemporaryDirectory(dir=path.parent) as folder:
                 part = Path(folder, path.name)
-                digest = _unpack(response, f"{path.stem}/{path.name}", part)
+                digest = unpack(response, f"{path.stem}/{path.name}", part)
                 try:
                     if sha256 is not None and digest != sha256.lower():
                         raise ValueError(f"the SHA-256 of {path.name} is {digest}, and not {sha256.lower()}")
@@ -161,7 +161,7 @@ def _by_hand(address: str, path: Path, error: Exception) -> str:
     return f"{address} cannot be downloaded ({error}); fetch it elsewhere and put {path.name} out of it at {path}"
 
 
-def _unpack(archive: Any, member: str, path: Path) -> str:
+def unpack(archive: Any, member: str, path: Path) -> str:
     """Write one file of an archive while it arrives, and return its SHA-256; others, such as right-hand sides, are left
     out.
     """

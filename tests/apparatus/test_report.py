@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -231,21 +232,97 @@ def test_relations_of_studies_are_means_of_the_papers_kind():
     assert papers.kinds({"results": []}, {}) == []
 
 
+def test_the_graph_is_named_that_changes_the_correlation_the_most():
+    """Speedups rise with the degrees, but on one graph, "hubs", whose average degree is small."""
+    from report import studies
+
+    graphs = {"a": (2, 1.0), "b": (4, 2.0), "hubs": (5, 20.0), "c": (8, 4.0), "d": (100, 50.0 / 8)}
+    rows = [
+        {"matrix": name, "method": method, "entries": degree, "vertices": 1, "seconds": seconds, "repeats": 1}
+        for name, (degree, speedup) in graphs.items()
+        for method, seconds in (("published baseline", speedup), ("published +SC1", 1.0))
+    ]
+    without = [row for row in rows if row["matrix"] != "hubs"]
+    assert studies.decisive_graph(rows) == "hubs"
+    left = studies.degrees_and_shortcut_1(rows, without="hubs").found
+    assert left == studies.degrees_and_shortcut_1(without).found > 0.8
+    assert studies.degrees_and_shortcut_1(rows).found < 0.1
+    ranks = [studies.degrees_and_shortcut_1(some, of=studies.of_ranks).found for some in (rows, without)]
+    assert ranks == pytest.approx([0.7, 1.0])
+    (study,) = [study for study in studies.STUDIES if study["name"] == "ecl-shortcuts"]
+    said = [cells for cells in studies.relations_of(study, rows) if "correlation" in cells[0] or "the same" in cells[0]]
+    assert ["without hubs" in cells[0] for cells in said] == [False, True, False]
+    assert studies.relations_of(study, rows[:4]) == [
+        cells for cells in studies.relations_of(study, rows[:4]) if "6.2.3" not in cells[0]
+    ]
+
+
+def test_all_methods_are_compared_with_eb_on_the_largest_graph():
+    from report import studies
+
+    seconds = {"eb": 3.0, "eb atomic": 1.0, "vb": 6.0, "sirg": 1.5, "ecl_gc": 2.0}
+    rows = [
+        {"matrix": name, "method": method, "entries": 6, "seconds": most, "repeats": 1}
+        for name in ("rmat_8", "rmat_9")
+        for method, most in seconds.items()
+    ]
+    (study,) = [study for study in studies.STUDIES if study["name"] == "rmat-scaling"]
+    found = {cells[0].split(",")[0]: cells[-2] for cells in studies.relations_of(study, rows) if "best" in cells[0]}
+    assert found == {"largest graph: time of sirg": "0.50", "largest graph: time of vb": "2.00"}
+
+
+def test_vb_is_compared_with_eb_in_the_library_of_their_authors():
+    from report import opponents
+
+    def lines(eb: float, vb: float) -> list[dict]:
+        ran = (("COLORING_EB", eb), ("COLORING_VB", vb))
+        return [{"kind": "color", "algo": code, "ms": ms, "colors": 4} for code, ms in ran]
+
+    graphs = {"mesh": lines(4.0, 1.0), "grid": lines(9.0, 1.0), "hubs": lines(1.0, 50.0), "torn": lines(1.0, 1.0)[:1]}
+    said = "On 2 of 3 graphs VB is 4.00 to 9.00 times (6.00 in the geometric mean) faster than EB"
+    other = "EB is 50.0 to 50.0 times (50.0 in the geometric mean) faster than VB on hubs"
+    assert opponents.vb_beside_eb(graphs) == f"{said}; {other}"
+
+
 def test_a_table_of_a_paper_holds_as_far_as_its_relations_do():
     from report import papers
 
-    verdicts = [
+    told = [
         ("a study", "Table II: fewer colors", "yes"),
         ("a study", "Tables III: faster", "no"),
         ("a study", "without a label", "not decided"),
         ("another", "Table II: slower", "no"),
         ("a paper", "Table III", "yes"),
     ]
+    verdicts = [papers.Verdict(*one) for one in told]
     shown = {"study": "a study", "paper": "a paper", "item": "Table II"}
     assert papers.held(shown, verdicts) == "in part: 1 of 2"
     assert papers.held(shown | {"item": "Table III"}, verdicts) == "in part: 1 of 3"
     assert papers.held(shown | {"study": "another"}, verdicts) == "no: 0 of 1"
     assert papers.held({"paper": "a paper", "item": "Figure 1"}, verdicts) == ""
+    ours = papers.Verdict("a study", "Table II: more", "yes", paper="not given")
+    assert papers.held(shown, [*verdicts, ours]) == "in part: 1 of 2"
+
+
+def test_the_page_of_papers_names_each_relation_and_where_its_file_was_measured(tmp_path):
+    from report import papers
+
+    def row(method: str, seconds: float) -> dict:
+        times = {"seconds": seconds, "seconds_first_quartile": seconds * 0.99, "seconds_third_quartile": seconds * 1.01}
+        return {"matrix": "rmat_8", "method": method, "entries": 4, "repeats": 5, "verified": True, **times}
+
+    machine = {"cpu": "a processor", "cores": 3, "gpu": "a card"}
+    document = {"machine": machine, "versions": {"mcprecond": "9.9"}, "date": "2026-01-02T00:00:00"}
+    path = tmp_path / "studies" / "rmat-scaling-gpu.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(document | {"cases": [row("eb", 1.0), row("vb", 3.0), row("vb EF", 2.0)]}))
+    found, there = papers.load(tmp_path), papers.load()
+    text = papers.page(there._replace(places=found.places, verdicts=[*there.verdicts, *found.verdicts]))
+    best = "largest graph: time of vb EF, the best of all other methods, to EB"
+    assert f"| Table IV, Figure 4 | {best} | EB is best | at least 1 | 2.00 (1.96 to 2.04) | yes |" in text
+    assert "| `studies/rmat-scaling-gpu.json` | a card | a processor, 3 cores | 9.9 | 2026-01-02 |" in text
+    assert papers.place_of(document | {"machine": {"gpu": None}, "versions": {}})["card"] == "none"
+    assert papers.load(tmp_path / "nowhere") == ({}, {}, [])
 
 
 def test_the_automatic_choice_is_compared_with_the_best_that_converged():
