@@ -52,6 +52,7 @@ PUBLISHED: Methods = {
     "vb_bit, chunks of 1": ("vb_bit", {"chunk_size": 1}),
     "vb_bit, by degree": ("vb_bit", {"resolution": "degree"}),
     "vb_bit, chunks of 1, by degree": ("vb_bit", {"chunk_size": 1, "resolution": "degree"}),
+    "vb_bit, at random": ("vb_bit", {"resolution": "random"}),
     "vb_bit, prefix sum": ("vb_bit", {"worklist": "pps"}),
     "ipgc": ("ipgc", {}),
     "ipgc, prefix sum": ("ipgc", {"worklist": "pps"}),

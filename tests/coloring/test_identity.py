@@ -332,16 +332,16 @@ OPTIONS = {
     ("ecl_gc", "shortcut2"): (True, False),
     ("ecl_gc", "published"): (False, True),
     ("ipgc", "chunk_size"): (8, 1),
-    ("ipgc", "resolution"): ("index", "degree"),
+    ("ipgc", "resolution"): ("index", "degree", "random"),
     ("ipgc", "worklist"): ("atomic", "pps"),
     ("vb", "worklist"): ("atomic", "pps"),
     ("vb_bit", "worklist"): ("atomic", "pps"),
     ("vb", "edge_filtering"): (False, True),
     ("vb", "chunk_size"): (8, 1),
-    ("vb", "resolution"): ("index", "degree"),
+    ("vb", "resolution"): ("index", "degree", "random"),
     ("vb_bit", "edge_filtering"): (False, True),
     ("vb_bit", "chunk_size"): (8, 1),
-    ("vb_bit", "resolution"): ("index", "degree"),
+    ("vb_bit", "resolution"): ("index", "degree", "random"),
     ("sirg", "resolution"): ("degree", "index"),
     ("sirg", "doubling"): (True, False),
     ("sirg", "long_words"): (True, False),
@@ -376,14 +376,15 @@ def test_options_reach_the_kernels(method, option, recorded, backend, to_device)
     assert launched[0] != launched[-1] or (colors[0] != colors[-1]).any() or len(values) == 1
 
 
-def test_the_smaller_degree_gives_way_where_that_is_asked_for(recorded, to_device):
-    """Of the numbers that kernels are given, one turns from 0 to 1."""
+def test_who_gives_way_is_what_is_asked_for(recorded, to_device):
+    """Of the numbers that kernels are given, one is 0, 1 or 2."""
     A = to_device(grid5(9))
     for method in ("ipgc", "vb", "vb_bit"):
-        launched = [dict(reversed(recorded(A, method, resolution=resolution))) for resolution in ("index", "degree")]
-        assert launched[0].keys() == launched[1].keys()
-        pairs = [pair for name in launched[0] for pair in zip(*(numbers[name] for numbers in launched), strict=True)]
-        assert [(a, b) for a, b in pairs if a != b] == [(0, 1)]
+        resolutions = ("index", "degree", "random")
+        launched = [dict(reversed(recorded(A, method, resolution=resolution))) for resolution in resolutions]
+        assert launched[0].keys() == launched[1].keys() == launched[2].keys()
+        given = [some for name in launched[0] for some in zip(*(numbers[name] for numbers in launched), strict=True)]
+        assert [some for some in given if len(set(some)) > 1] == [(0, 1, 2)]
 
 
 #: Gunrock's methods: the options of each, and the reference function that returns its colors and its history.
