@@ -20,6 +20,7 @@ VARIANTS = {name: (name, {}) for name in COLORINGS} | {
     "ipgc-random": ("ipgc", {"resolution": "random", "seed": 4}),
     "vb-pps": ("vb", {"worklist": "pps"}),
     "vb-filtering": ("vb", {"edge_filtering": True, "resolution": "degree"}),
+    "vb-ranges": ("vb", {"max_forbid": 3, "edge_filtering": True}),
     "vb_bit-alone": ("vb_bit", {"chunk_size": 1}),
     "vb_bit-random": ("vb_bit", {"resolution": "random", "chunk_size": 1}),
     "vb_bit-filtering": ("vb_bit", {"worklist": "pps", "edge_filtering": True, "chunk_size": 3}),

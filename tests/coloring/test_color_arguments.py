@@ -22,6 +22,7 @@ OPTIONS = {
     "resolution": (NO_NAMES, ["", "coin"]),
     "engine": (NO_NAMES, ["", "steam"]),
     "chunk_size": (NO_INTEGERS, [0, -1, 10**30]),
+    "max_forbid": (NO_INTEGERS, [0, -1, 1025]),
     "hashes": (NO_INTEGERS, [0, -1, 33]),
     "table_size": (NO_INTEGERS, [0, -1, 64]),
     "shortcut1": (NO_FLAGS, []),

@@ -165,15 +165,16 @@ def test_published_eb_begins_with_one_color_for_all(backend, to_device):
 
 
 class Recorded:
-    """The kernels of a set; calls are listed by name, with those arguments that are numbers."""
+    """The kernels of a set; calls are listed by name, with those choices and arguments that are numbers."""
 
-    def __init__(self, kernels: Any, calls: list[tuple[str, list[int]]]):
+    def __init__(self, kernels: Any, choices: list[Any], calls: list[tuple[str, list[int]]]):
         self.kernels, self.calls = kernels, calls
+        self.choices = [value for value in choices if isinstance(value, int)]
 
     def __getattr__(self, name: str) -> Any:
         def launch(*arguments: Any) -> None:
             getattr(self.kernels, name)(*arguments)
-            self.calls.append((name, [int(value) for value in arguments if np.ndim(value) == 0]))
+            self.calls.append((name, self.choices + [int(value) for value in arguments if np.ndim(value) == 0]))
 
         return launch
 
@@ -187,7 +188,9 @@ def recorded(backend, monkeypatch):
         kernels = type(backend).kernels
         with monkeypatch.context() as patched:
             patched.setattr(
-                type(backend), "kernels", lambda self, *args, **macros: Recorded(kernels(self, *args, **macros), calls)
+                type(backend),
+                "kernels",
+                lambda self, *args, **macros: Recorded(kernels(self, *args, **macros), [*macros.values()], calls),
             )
             color(A, method, seed=SEED, **options)
         return calls
@@ -279,7 +282,7 @@ def test_flags_lie_in_local_memory_and_the_word_in_a_register():
     from cupy.cuda import nvrtc
 
     kernel_set = vertex_based.KERNELS
-    options = compile_options(kernel_set.select_macros({"OFFSET": np.int32}))
+    options = compile_options(kernel_set.select_macros({"OFFSET": np.int32, "MAXFORBID": vertex_based.MAXFORBID}))
     program = nvrtc.createProgram(cuda_source(kernel_set.source), kernel_set.source.name, [], [])
     nvrtc.compileProgram(program, (*options, "-arch=compute_90"))
     text = nvrtc.getPTX(program).decode()
@@ -339,6 +342,7 @@ OPTIONS = {
     ("vb", "edge_filtering"): (False, True),
     ("vb", "chunk_size"): (8, 1),
     ("vb", "resolution"): ("index", "degree", "random"),
+    ("vb", "max_forbid"): (64, 32),
     ("vb_bit", "edge_filtering"): (False, True),
     ("vb_bit", "chunk_size"): (8, 1),
     ("vb_bit", "resolution"): ("index", "degree", "random"),

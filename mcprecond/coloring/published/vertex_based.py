@@ -28,17 +28,13 @@ from mcprecond.coloring.history import new_log
 from mcprecond.coloring.published import speculation
 from mcprecond.coloring.published.speculation import color_alone
 
-KERNELS = KernelSet(__file__, "OFFSET")
+KERNELS = KernelSet(__file__, "OFFSET MAXFORBID")
 
 WORKLISTS = ("atomic", "pps")
 RESOLUTIONS = (*speculation.RESOLUTIONS, "random")
 LARGEST_CHUNK = 2**31 - 1
-MAXFORBID = 64
-CUDA_CONSTANTS = {
-    "MAXFORBID": MAXFORBID,
-    "BY_DEGREE": RESOLUTIONS.index("degree"),
-    "AT_RANDOM": RESOLUTIONS.index("random"),
-}
+MAXFORBID, LARGEST_MAXFORBID = 64, 1024
+CUDA_CONSTANTS = {"BY_DEGREE": RESOLUTIONS.index("degree"), "AT_RANDOM": RESOLUTIONS.index("random")}
 FORBIDDEN_ENTRIES = 2**28  # of IPGC, over all threads: 1 GiB, unless a single thread needs more
 MOST_THREADS = {"cpu": 64, "gpu": 2**18}  # that get a FORBIDDEN of IPGC
 
@@ -87,10 +83,11 @@ def vb(
     chunk_size: int = 8,
     resolution: str = "index",
     worklist: str = "atomic",
+    max_forbid: int = MAXFORBID,
 ) -> tuple[Any, Any]:
-    """Color by VB (Section III-A1, Algorithm 4): FORBIDDEN is a private array of 64 flags.
+    """Color by VB (Section III-A1, Algorithm 4): FORBIDDEN is a private array of MAXFORBID flags.
 
-    A vertex looks for a color in one COLORRANGE of 64 after the other and traverses its neighbors once for each.
+    A vertex looks for a color in one COLORRANGE of so many after the other and traverses its neighbors once for each.
 
     Parameters
     ----------
@@ -107,6 +104,8 @@ def vb(
         that of the smaller random number (Section IV-D).
     worklist : {"atomic", "pps"}
         How vertices in conflict are listed: by an atomic counter or by a prefix sum (Section IV-A).
+    max_forbid : int
+        MAXFORBID, from 1 to 1024. With 64 the paper found memory and work in balance. A GPU compiles a kernel for each.
 
     Returns
     -------
@@ -115,7 +114,8 @@ def vb(
     log : array of int32, shape (rows, 2)
         See `Coloring.history`.
     """
-    return by_color_ranges("color_by_flags", graph, seed, edge_filtering, chunk_size, resolution, worklist)
+    flags = integer(max_forbid, "max_forbid", 1, LARGEST_MAXFORBID)
+    return by_color_ranges("color_by_flags", graph, seed, edge_filtering, chunk_size, resolution, worklist, flags)
 
 
 def vb_bit(
@@ -150,16 +150,32 @@ def vb_bit(
 
 
 def by_color_ranges(
-    kernel: str, graph: Graph, seed: int, edge_filtering: bool, chunk_size: int, resolution: str, worklist: str
+    kernel: str,
+    graph: Graph,
+    seed: int,
+    edge_filtering: bool,
+    chunk_size: int,
+    resolution: str,
+    worklist: str,
+    max_forbid: int = MAXFORBID,
 ) -> tuple[Any, Any]:
     """Run VB or VB BIT; filtering permutes a copy of the rows."""
     filtering = flag(edge_filtering, "edge_filtering")
     adjacency = graph.indices.copy() if filtering else graph.indices
-    return run_rounds(kernel, graph, adjacency, seed, chunk_size, resolution, worklist, int(filtering))
+    common = seed, chunk_size, resolution, worklist
+    return run_rounds(kernel, graph, adjacency, *common, int(filtering), max_forbid=max_forbid)
 
 
 def run_rounds(
-    kernel: str, graph: Graph, adjacency: Any, seed: int, chunk_size: int, resolution: str, worklist: str, *own: Any
+    kernel: str,
+    graph: Graph,
+    adjacency: Any,
+    seed: int,
+    chunk_size: int,
+    resolution: str,
+    worklist: str,
+    *own: Any,
+    max_forbid: int = MAXFORBID,
 ) -> tuple[Any, Any]:
     """Return the colors and the log; `own` are the arguments that the kernel of a method has besides."""
     chunk_size = integer(chunk_size, "chunk_size", 1, LARGEST_CHUNK)
@@ -168,7 +184,8 @@ def run_rounds(
     xp, n = graph.backend.xp, graph.n
     C, worklists, marks = xp.empty(n, np.int32), xp.empty((2, n), np.int32), xp.empty(n, np.int8)
     scratch, log = xp.zeros(8192, np.int64), new_log(graph)
-    getattr(graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype), kernel)(
+    run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, MAXFORBID=max_forbid)
+    getattr(run, kernel)(
         n,
         graph.indptr,
         adjacency,

@@ -21,7 +21,7 @@ OPTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
     "jp": {"order": ORDERS},
     "greedy": {"order": (*ORDERS, "sd", "id")},
     "ipgc": SPECULATION,
-    "vb": {**SPECULATION, "edge_filtering": (True, False)},
+    "vb": {**SPECULATION, "edge_filtering": (True, False), "max_forbid": (1, 32, 64)},
     "vb_bit": {**SPECULATION, "edge_filtering": (True, False)},
     "sirg": {
         "resolution": ("degree", "index"),

@@ -48,7 +48,12 @@ OPTIONS = {
     "jp": {"order": NO_NAME},
     "greedy": {"order": NO_NAME},
     "ipgc": {"chunk_size": (*NO_COUNT, 0, None), "resolution": (*NO_NAME, None), "worklist": NO_NAME},
-    "vb": {"chunk_size": (*NO_COUNT, 0, None), "resolution": NO_NAME, "edge_filtering": NO_BOOL},
+    "vb": {
+        "chunk_size": (*NO_COUNT, 0, None),
+        "resolution": NO_NAME,
+        "edge_filtering": NO_BOOL,
+        "max_forbid": (*NO_COUNT, 0, None, 1025),
+    },
     "vb_bit": {"chunk_size": (*NO_COUNT, 0, None), "resolution": NO_NAME, "edge_filtering": NO_BOOL},
     "sirg": {"resolution": (*NO_NAME, None), "doubling": NO_BOOL, "long_words": NO_BOOL, "palettes": NO_NAME},
     "is_minmax": {"two_sets": NO_BOOL, "atomics": NO_BOOL},
