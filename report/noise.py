@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from report import tables
 
 #: Quantities that are counted rather than measured, and so have no uncertainty.
-COUNTS = {"colors", "iterations", "levels", "peak_bytes", "rounds"}
+COUNTS = {"colors", "conflicts", "iterations", "levels", "peak_bytes", "rounds"}
 
 
 class Range(NamedTuple):

@@ -184,6 +184,12 @@ def degrees_and_shortcut_1(rows: Rows) -> Range | None:
     return Range(r, min(others), max(others))
 
 
+def more_colors(rows: Rows, method: str, other: str) -> Range:
+    """How many colors more than another method one takes, on the first matrix."""
+    more, less = [row_of(rows, rows[0]["matrix"], name)["colors"] for name in (method, other)]
+    return Range(*[more - less] * 3)
+
+
 def growth(rows: Rows, method: str) -> float:
     """How many times more iterations the finest mesh of each family takes than the coarsest one, in the mean."""
     families: dict[str, list[int]] = {}
@@ -193,7 +199,19 @@ def growth(rows: Rows, method: str) -> float:
     return mean([counts[-1] / counts[0] for counts in families.values() if len(counts) > 1])
 
 
-KNOWN = (beside_paper, degrees_and_shortcut_1, growth, ms, names, on_a_gpu, on_all, per_edge, range_of, shown)
+KNOWN = (
+    beside_paper,
+    degrees_and_shortcut_1,
+    growth,
+    more_colors,
+    ms,
+    names,
+    on_a_gpu,
+    on_all,
+    per_edge,
+    range_of,
+    shown,
+)
 SCOPE: dict[str, Any] = HELPERS | {function.__name__: function for function in KNOWN}
 
 

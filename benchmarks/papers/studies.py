@@ -40,7 +40,7 @@ VARIANTS: Methods = {
     "vb EF": ("vb", {"edge_filtering": True}),
     "vb_bit EF": ("vb_bit", {"edge_filtering": True}),
 }
-#: The rows of Table III and Figure 2 as the paper runs them, and what its Sections IV-C and IV-D change.
+#: The rows of Table III and Figure 2 as the paper runs them, and what its Sections III-A1, IV-A, IV-C and IV-D change.
 PUBLISHED: Methods = {
     "eb": ("eb", {"published": True}),
     "eb atomic": ("eb", {"published": True, "worklist": "atomic"}),
@@ -49,6 +49,7 @@ PUBLISHED: Methods = {
         for name in ("vb", "vb_bit")
         for filtering in (False, True)
     },
+    **{f"vb, MAXFORBID {size}": ("vb", {"max_forbid": size}) for size in (32, 128, 256)},
     "vb_bit, chunks of 1": ("vb_bit", {"chunk_size": 1}),
     "vb_bit, by degree": ("vb_bit", {"resolution": "degree"}),
     "vb_bit, chunks of 1, by degree": ("vb_bit", {"chunk_size": 1, "resolution": "degree"}),
@@ -169,11 +170,14 @@ def cpu_codes(setting: Setting) -> Table:
 
 
 def gunrock(setting: Setting) -> Table:
-    """Table II of Osama et al.: what each of Gunrock's optimizations is worth on G3_circuit, here on a stand-in."""
+    """Table II and Section IV-B of Osama et al.: what each of Gunrock's optimizations is worth on G3_circuit, here on a
+    stand-in.
+    """
     makers = {name: make for name, make in _families(setting.small).items() if name.startswith("circuit")}
     methods: Methods = {
         "advance-reduce": ("is_reduce", {}),
         "hash": ("is_hash", {}),
+        **{f"hash, table of {size}": ("is_hash", {"table_size": size}) for size in (1, 2, 4)},
         "one set, atomics": ("is_minmax", {"two_sets": False, "atomics": True}),
         "one set": ("is_minmax", {"two_sets": False}),
         "min-max": ("is_minmax", {}),

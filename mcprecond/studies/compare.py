@@ -87,11 +87,11 @@ def coloring(
     Returns
     -------
     Table
-        Columns: matrix, method (the label), device, vertices, entries, max_degree, colors, rounds, seconds (median of
-        `color`), seconds_first_quartile, seconds_third_quartile, spread (slowest less fastest), pattern_seconds (the
-        part of it that makes the graph of A, which is the same for all methods; a function of yours does without),
-        peak_bytes (the most memory that `color` has allocated at a time, by NumPy or CuPy), verified (the coloring is
-        proper), coloring, options, repeats.
+        Columns: matrix, method (the label), device, vertices, entries, max_degree, colors, rounds, conflicts (how often
+        a vertex had to be colored again), seconds (median of `color`), seconds_first_quartile, seconds_third_quartile,
+        spread (slowest less fastest), pattern_seconds (the part of it that makes the graph of A, which is the same for
+        all methods; a function of yours does without), peak_bytes (the most memory that `color` has allocated at a
+        time, by NumPy or CuPy), verified (the coloring is proper), coloring, options, repeats.
 
     Raises
     ------
@@ -133,9 +133,10 @@ def coloring(
         peak = peak_bytes(lambda: found.append(call.color(A)), backend.name)
         time = time_calls(lambda: call.color(A), backend.synchronize, repeats)
         coloring = found[0] if isinstance(found[0], Coloring) else coloring_of(admit(A)[0], found[0])
-        facts = {"colors": coloring.n_colors, "rounds": coloring.rounds, **time.columns("seconds")}
+        conflicts = int(coloring.history[:, 1].sum())
+        facts = {"colors": coloring.n_colors, "rounds": coloring.rounds, "conflicts": conflicts}
         proper = coloring.is_valid(A) if call.distance == 1 else _is_valid_at_2(A, coloring)
-        return {**facts, "spread": time.spread, "peak_bytes": peak, "verified": proper}
+        return {**facts, **time.columns("seconds"), "spread": time.spread, "peak_bytes": peak, "verified": proper}
 
     return run_cases(record, matrices, cases, prepare, measure, progress)
 

@@ -26,6 +26,7 @@ def test_coloring_says_what_color_says(matrices, device):
         "rows": ("greedy", {"order": "natural"}),
         "far": ("greedy", {"distance": 2}),
         "jpl": ("jpl", {"seed": 3}),
+        "hash": ("is_hash", {"table_size": 1}),
     }
     table = studies.coloring(matrices, methods, repeats=2)
     assert [(row["matrix"], row["method"]) for row in table.rows] == [(m, label) for m in matrices for label in methods]
@@ -34,6 +35,7 @@ def test_coloring_says_what_color_says(matrices, device):
         expected = color(A, name, **options)
         assert row["verified"] is True
         assert (row["colors"], row["rounds"]) == (expected.n_colors, expected.rounds)
+        assert row["conflicts"] == expected.history[:, 1].sum()
         assert (row["vertices"], row["entries"], row["device"]) == (A.shape[0], A.nnz, device)
         assert row["seconds"] > 0 and row["spread"] >= 0 and row["pattern_seconds"] > 0
 
