@@ -40,6 +40,15 @@ def test_coloring_says_what_color_says(matrices, device):
         assert row["seconds"] > 0 and row["spread"] >= 0 and row["pattern_seconds"] > 0
 
 
+def test_degrees_are_those_of_the_graph(to_device):
+    """Entries on the diagonal do not count, and one of two that are opposite to each other suffices."""
+    A = sp.block_diag([sp.csr_matrix(np.ones((33, 33))), sp.csr_matrix(np.triu(np.ones((3, 3))))])
+    (row,) = studies.coloring({"cliques": to_device(sp.csr_matrix(A))}, ["greedy"], repeats=1).rows
+    degrees = [32] * 33 + [2] * 3
+    assert row["max_degree"] == 32 and row["share_of_degrees_from_32"] == 33 / 36
+    np.testing.assert_allclose([row["mean_degree"], row["degree_deviation"]], [np.mean(degrees), np.std(degrees)])
+
+
 def test_a_function_is_another_coloring(matrices, backend):
     """It may return a Coloring or colors; improper ones are refused."""
 
