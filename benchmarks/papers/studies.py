@@ -40,10 +40,14 @@ VARIANTS: Methods = {
     "vb EF": ("vb", {"edge_filtering": True}),
     "vb_bit EF": ("vb_bit", {"edge_filtering": True}),
 }
-#: The rows of Table III and Figure 2 as the paper runs them, and what its Sections III-A1, IV-A, IV-C and IV-D change.
+#: The rows of Table III and Figure 2 as the paper runs them, and what its Sections III-A1, III-B, IV-A, IV-C and IV-D
+#: change.
 PUBLISHED: Methods = {
     "eb": ("eb", {"published": True}),
     "eb atomic": ("eb", {"published": True, "worklist": "atomic"}),
+    "eb, no tentative colors": ("eb", {"published": True, "tentative": False}),
+    "eb, all edges": ("eb", {"published": True, "drop_edges": False}),
+    "eb, neither": ("eb", {"published": True, "tentative": False, "drop_edges": False}),
     **{
         f"{name}{' EF' if filtering else ''}": (name, {"edge_filtering": filtering})
         for name in ("vb", "vb_bit")

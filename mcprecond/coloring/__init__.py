@@ -48,7 +48,8 @@ def color(
         A name in `COLORINGS`:
 
         - "eb": edge-based speculation (Deveci et al. 2016, Algorithms 5-9); ``worklist="pps" | "atomic"``,
-          ``resolution="degree" | "index"``, ``published=False``.
+          ``resolution="degree" | "index"``, ``published=False``, and with that ``tentative=True`` and
+          ``drop_edges=True``.
         - "ecl_gc": largest degree first with shortcuts (Alabandi et al. 2020); ``shortcut1=True``, ``shortcut2=True``,
           ``published=False``; deterministic.
         - "jpl": an independent set per color (Naumov et al. 2015); deterministic, many colors.

@@ -155,6 +155,18 @@ def test_published_eb_is_that_of_the_paper(name, resolution, worklist, serially)
         np.testing.assert_array_equal(default.colors, found.colors)
 
 
+@pytest.mark.parametrize(("tentative", "drop_edges"), [(False, True), (True, False), (False, False)])
+@pytest.mark.parametrize("name", [*GRAPHS, "star"])
+def test_published_eb_without_optimizations(name, tentative, drop_edges, serially):
+    """Sections III-B2 and III-B3; dropping edges changes no color."""
+    A, options = GRAPHS.get(name, NAMED.get(name)), {"tentative": tentative, "drop_edges": drop_edges}
+    colors, history = published_edges(A, **options)
+    found = color(A, "eb", published=True, **options)
+    np.testing.assert_array_equal(found.colors, renumbered(colors))
+    assert found.history.tolist() == [list(row) for row in history]
+    np.testing.assert_array_equal(found.colors, color(A, "eb", published=True, tentative=tentative).colors)
+
+
 def test_published_eb_begins_with_one_color_for_all(backend, to_device):
     """Figure 1: whoever has no neighbor of larger index keeps it, and of any two neighbors one loses it."""
     for A in GRAPHS.values():
@@ -330,6 +342,8 @@ OPTIONS = {
     ("eb", "worklist"): ("pps", "atomic"),
     ("eb", "resolution"): ("degree", "index"),
     ("eb", "published"): (False, True),
+    ("eb", "tentative"): (True, False),
+    ("eb", "drop_edges"): (True, False),
     ("ecl_gc", "order"): ("ldf", "ldf_natural"),
     ("ecl_gc", "shortcut1"): (True, False),
     ("ecl_gc", "shortcut2"): (True, False),
@@ -362,6 +376,10 @@ OPTIONS = {
 }
 
 
+#: What an option needs beside it.
+BESIDE = {("eb", option): {"published": True} for option in ("tentative", "drop_edges")}
+
+
 def test_every_option_is_tried_here():
     assert OPTIONS.keys() == {(name, option) for name, method in COLORINGS.items() for option in method.options}
 
@@ -371,12 +389,13 @@ def test_options_reach_the_kernels(method, option, recorded, backend, to_device)
     """And the first value is the default."""
     A = to_device(sp.csr_matrix(sp.block_diag([complete(300), grid5(9)])))
     values = [value for value in OPTIONS[method, option] if value != "suitesparse" or backend.name == "cpu"]
+    beside = BESIDE.get((method, option), {})
     # The first launch of each kernel: how many there are may depend on who won a race.
     default, *launched = (
-        dict(reversed(recorded(A, method, **given))) for given in ({}, *({option: value} for value in values))
+        dict(reversed(recorded(A, method, **beside, **given))) for given in ({}, *({option: value} for value in values))
     )
     assert default == launched[0]
-    colors = [backend.to_host(color(A, method, seed=SEED, **{option: value}).colors) for value in values]
+    colors = [backend.to_host(color(A, method, seed=SEED, **beside, **{option: value}).colors) for value in values]
     assert launched[0] != launched[-1] or (colors[0] != colors[-1]).any() or len(values) == 1
 
 

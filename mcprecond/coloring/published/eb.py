@@ -87,6 +87,8 @@ def eb(
     worklist: str = "pps",
     resolution: str | None = None,
     published: bool = False,
+    tentative: bool = True,
+    drop_edges: bool = True,
 ) -> tuple[Any, Any]:
     """Color by edges (Algorithm 5 with the three optimizations of Section III-B).
 
@@ -106,6 +108,12 @@ def eb(
     published : bool
         Whether to run the paper's rounds, from a list of all edges (`mcprecond.coloring.published.edges`). At
         distance 1 only.
+    tentative : bool
+        Whether uncolored ends of an edge tell each other what they intend (Section III-B2). If False, `published` has
+        to be True.
+    drop_edges : bool
+        Whether edges that can say nothing new are dropped from the list (Section III-B3). If False, `published` has to
+        be True, and `worklist` means nothing.
 
     Returns
     -------
@@ -120,10 +128,13 @@ def eb(
     if resolution is None:
         resolution = "index" if flag(published, "published") else "degree"
     check_resolution(resolution)
+    tentative, drop_edges = flag(tentative, "tentative"), flag(drop_edges, "drop_edges")
     if flag(published, "published"):
         if distance == 2:
             raise ValueError("published works at distance 1 only, got distance=2; leave one of them out")
-        return color_published(graph, worklist, resolution == "degree")
+        return color_published(graph, worklist, resolution == "degree", tentative, drop_edges)
+    if not (tentative and drop_edges):
+        raise ValueError("tentative=False and drop_edges=False are options of published=True; pass that, too")
     xp, n = graph.backend.xp, graph.n
     by_degree = int(resolution == "degree")
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=lanes_for(graph, distance))

@@ -43,7 +43,7 @@ OF_GS = {
     "device": ("tpu", 5, ["cpu"], b"cpu", 1.5),
 }
 OPTIONS = {
-    "eb": {"worklist": (*NO_NAME, None), "resolution": NO_NAME},
+    "eb": {"worklist": (*NO_NAME, None), "resolution": NO_NAME, "tentative": NO_BOOL, "drop_edges": NO_BOOL},
     "ecl_gc": {"shortcut1": NO_BOOL, "shortcut2": NO_BOOL, "order": (*NO_NAME, np.arange(16), [1, 2])},
     "jp": {"order": NO_NAME},
     "greedy": {"order": NO_NAME},
