@@ -446,14 +446,19 @@ def test_hashes_of_cc(hashes, backend, to_device):
 
 
 @pytest.mark.parametrize("ranges", [1, 4])
-@pytest.mark.parametrize(("method", "kernel"), [("vb", "color_by_flags"), ("vb_bit", "color_by_bits")])
-def test_edge_filtering_moves_those_considered_to_the_front(method, kernel, ranges, prepared, backend, to_device):
+@pytest.mark.parametrize(
+    ("method", "kernel", "options"),
+    [("vb", "color_by_flags", {}), ("vb", "color_by_flags", {"max_forbid": 56}), ("vb_bit", "color_by_bits", {})],
+)
+def test_edge_filtering_moves_those_considered_to_the_front(
+    method, kernel, options, ranges, prepared, backend, to_device
+):
     """Section IV-B: rows, here in no order, get the neighbors of a color range before those of the next one.
 
     The chunk holds all vertices, so one thread colors them in their order. Filtering also runs where all colors fit
     into one range; a CPU has no ranges, and moves nothing.
     """
-    A = {1: stencil27(4), 4: complete(200)}[ranges]
+    A, size = {1: stencil27(4), 4: complete(200)}[ranges], options.get("max_forbid", 64)
     graph, generator = Graph.of(A), np.random.default_rng(SEED)
     before = [generator.permutation(row) for row in np.split(graph.indices, graph.indptr[1:-1])]
 
@@ -461,7 +466,7 @@ def test_edge_filtering_moves_those_considered_to_the_front(method, kernel, rang
         def prepare(given: dict[str, Any]) -> None:
             given["adjacency"] = to_device(np.concatenate(before))
 
-        given = prepared(to_device(A), method, kernel, prepare, edge_filtering=filtering, chunk_size=graph.n)
+        given = prepared(to_device(A), method, kernel, prepare, edge_filtering=filtering, chunk_size=graph.n, **options)
         adjacency, colors = (backend.to_host(given[name]) for name in ("adjacency", "C"))
         return np.split(adjacency, graph.indptr[1:-1]), colors
 
@@ -469,12 +474,12 @@ def test_edge_filtering_moves_those_considered_to_the_front(method, kernel, rang
     assert all(np.array_equal(*pair) for pair in zip(rows, before, strict=True))
     rows, colors = rows_after(True)
     assert all(np.array_equal(*map(np.sort, pair)) for pair in zip(rows, before, strict=True))
-    assert colors.max() // 64 == ranges - 1
+    assert colors.max() // size == ranges - 1
     if not backend.resident_warps:
         assert all(np.array_equal(*pair) for pair in zip(rows, before, strict=True))
         return
     for v, row in enumerate(rows):
-        considered = [colors[u] // 64 if u < v and colors[u] // 64 <= colors[v] // 64 else ranges for u in row]
+        considered = [colors[u] // size if u < v and colors[u] // size <= colors[v] // size else ranges for u in row]
         assert (np.diff(considered) >= 0).all()
 
 

@@ -62,8 +62,7 @@ from mcprecond.coloring.published.color_sets import (
     detect_conflicts,
     first_available,
     from_bits,
-    keep_in_order,
-    keep_scattered,
+    keep_edges,
     to_number,
 )
 from mcprecond.coloring.published.edges import color_published
@@ -373,12 +372,7 @@ def color_edges(
             set_numbers(0, len(U), U, C, CS, number)
             before, U = len(U), U[C[U] == 0]
             log_round(log, before, len(U))
-            if pps:
-                length = keep_in_order(length, E, C, CS, VF, kept)
-            else:
-                scratch[0] = 0
-                keep_scattered(0, length, E, C, CS, VF, kept, scratch)
-                length = scratch[0]
+            length = keep_edges(pps, length, E, C, CS, VF, kept, scratch)
             E, kept = kept, E
 
 

@@ -34,8 +34,7 @@ from mcprecond.coloring.published.color_sets import (
     first_available,
     forbid_color,
     from_bits,
-    keep_in_order,
-    keep_scattered,
+    keep_edges,
 )
 
 KERNELS = KernelSet(__file__, "OFFSET")
@@ -148,12 +147,7 @@ def color_by_edges(n, length, C, CS, VF, TVF, edges, max_edges, marks, scratch, 
     while left:
         detect_conflicts(0, length, E, C, CS)
         if drop_edges:
-            if pps:
-                length = keep_in_order(length, E, C, CS, VF, kept)
-            else:
-                scratch[0] = 0
-                keep_scattered(0, length, E, C, CS, VF, kept, scratch)
-                length = scratch[0]
+            length = keep_edges(pps, length, E, C, CS, VF, kept, scratch)
             E, kept = kept, E
         else:
             forbid_colors(0, length, E, C, CS, VF)
