@@ -20,6 +20,7 @@ from measure import COLORING, measure_each, parser_of, timed_row, wall_ms
 
 from mcprecond.backends import get_backend
 from mcprecond.coloring import COLORINGS, Graph, finish
+from mcprecond.studies.compare import size_of
 from mcprecond.studies.measure import count_columns
 
 #: What is colored.
@@ -79,9 +80,7 @@ def measure_matrix(matrix: Any, device: str, methods: list[str], repeats: int) -
     A = backend.sparse.csr_matrix(matrix)
     graph = Graph.of(A)
     case: dict[str, Any] = {
-        "vertices": graph.n,
-        "entries": int(A.nnz),
-        "max_degree": graph.max_degree,
+        **size_of(A, graph),
         "pattern_ms": wall_ms(lambda: Graph.of(A), backend.synchronize, repeats),
         "methods": {},
     }

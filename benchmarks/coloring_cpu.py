@@ -25,6 +25,7 @@ from measure import COLORING, measure_each, parser_of, timed_in_turns, wall_ms
 from mcprecond.backends.team import set_threads
 from mcprecond.coloring import Graph, user_coloring
 from mcprecond.matrix import admit_matrix
+from mcprecond.studies.compare import size_of
 
 FAMILIES = ["grid2d", "delaunay", "rgg", "rmat", "fenl"]
 SCALE, NETWORKX_SCALE, SMALL_SCALE = 20, 14, 10
@@ -52,7 +53,7 @@ def main() -> None:
 def measure_matrix(A: Any, repeats: int, with_networkx: bool, small: bool) -> dict[str, Any]:
     """Color a matrix by PyAMG's, by NetworkX's where it is small enough, and by ours."""
     graph = Graph.of(A)
-    case: dict[str, Any] = {"vertices": graph.n, "entries": int(A.nnz), "max_degree": graph.max_degree}
+    case: dict[str, Any] = {**size_of(A, graph)}
     case["pattern_ms"] = wall_ms(lambda: Graph.of(A), graph.backend.synchronize, repeats)
     calls = {f"PyAMG {method}": pyamg_checked(A, method) for method in PYAMG}
     if with_networkx:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from report import tables
 
 #: Quantities that are counted. Their bounds are the least and the most of several runs, where they differ.
-COUNTS = {"colors", "iterations", "largest_level", "levels", "mean_level", "peak_bytes", "rounds"}
+COUNTS = {"colors", "conflicts", "iterations", "largest_level", "levels", "mean_level", "peak_bytes", "rounds"}
 
 
 class Range(NamedTuple):

@@ -215,6 +215,12 @@ def decisive_graph(rows: Rows) -> str:
     return max(changes, key=changes.__getitem__)
 
 
+def more_colors(rows: Rows, method: str, other: str) -> Range:
+    """How many colors more than another method one takes, on the first matrix."""
+    more, less = [row_of(rows, rows[0]["matrix"], name)["colors"] for name in (method, other)]
+    return Range(*[more - less] * 3)
+
+
 def growth(rows: Rows, method: str) -> float:
     """How many times more iterations the finest mesh of each family takes than the coarsest one, in the mean."""
     families: dict[str, list[int]] = {}
@@ -225,8 +231,8 @@ def growth(rows: Rows, method: str) -> float:
 
 
 KNOWN = (
-    *(beside_paper, best_beside_eb, counted, decisive_graph, degrees_and_shortcut_1, growth, ms, names, of_ranks),
-    *(on_a_gpu, on_all, per_edge, range_of, shown),
+    *(beside_paper, best_beside_eb, counted, decisive_graph, degrees_and_shortcut_1, growth, more_colors, ms, names),
+    *(of_ranks, on_a_gpu, on_all, per_edge, range_of, shown),
 )
 SCOPE: dict[str, Any] = HELPERS | {function.__name__: function for function in KNOWN} | {"COMPARED": COMPARED}
 

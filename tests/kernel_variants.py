@@ -63,6 +63,7 @@ SHORT = {"LARGE_VECTORS": 1, **TRUNCATED}
 PITCHED = [{"PITCHED": 1}, {"PITCHED": 1, "RHS": 4}, {"PITCHED": 1, "RHS": 2, "BLOCK_SIZE": 3}]
 CHOICES: dict[str, list[dict[str, int]]] = {
     "coloring/published/rig.cu": [{"BITS": 32}, {"BITS": 64}],
+    "coloring/published/vertex_based.cu": [{"MAXFORBID": 64}, {"MAXFORBID": 256}],
     "linalg/columns.cu": [{}, {"LONG_ROWS": 1}],
     "linalg/csr.cu": [{}, {"LONG_ROWS": 1}],
     "multigrid/polynomial.cu": [{}, {"LONG_ROWS": 1}],

@@ -4,11 +4,11 @@
     python benchmarks/experiments/coloring_rounds.py --small
 
 writes benchmarks/results/coloring-rounds.json or coloring-rounds-small.json (or where --output says): Sections IV-C and
-IV-D of Deveci, Boman, Devine, Rajamanickam (2016), chunks of consecutive vertices and resolution by degree. A machine
-has so many threads, those of the paper's K20X by default. All of them color a vertex of their chunk at the same time,
-seeing the colors before that, then the next one, then they take other chunks. Conflicts are detected when all vertices
-have a color. Nothing is timed, so the figures are those of any computer that runs this; a real GPU's threads do not
-stay together for so long. Colors are checked.
+IV-D of Deveci, Boman, Devine, Rajamanickam (2016), chunks of consecutive vertices, and resolution by index, by degree
+and by random numbers. A machine has so many threads, those of the paper's K20X by default. All of them color a vertex
+of their chunk at the same time, seeing the colors before that, then the next one, then they take other chunks.
+Conflicts are detected when all vertices have a color. Nothing is timed, so the figures are those of any computer that
+runs this; a real GPU's threads do not stay together for so long. Colors are checked.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from mcprecond.coloring.published.speculation import gives_way
 WORD = 64
 K20X = 14 * 2048  # threads that it holds
 CHUNKS = (1, 2, 4, 8, 16, 32)
-RESOLUTIONS = ("index", "degree")
+RESOLUTIONS = ("index", "degree", "random")
 FAMILIES = ["fenl_50", "delaunay20", "rgg20", "road22", "random20", "rmat20", "mycielskian15", "grid2d_1024"]
 
 
@@ -49,7 +49,7 @@ def main() -> None:
         case: dict[str, Any] = {"name": name, "vertices": graph.n, "entries": graph.indices.size, "rounds": []}
         for resolution in RESOLUTIONS:
             for chunk in CHUNKS:
-                colors, left = color_in_step(graph, arguments.threads, chunk, resolution == "degree")
+                colors, left = color_in_step(graph, arguments.threads, chunk, resolution)
                 assert is_proper(graph, colors), "a conflict was left"
                 facts = {"resolution": resolution, "chunk_size": chunk, "colors": int(colors.max()) + 1}
                 case["rounds"].append(facts | {"rounds": len(left), "colored_again": sum(left)})
@@ -60,8 +60,9 @@ def main() -> None:
         save(record("coloring-rounds", "cpu", cases, COLORING, **facts), output)
 
 
-def color_in_step(graph: Graph, threads: int, chunk: int, by_degree: bool) -> tuple[np.ndarray, list[int]]:
+def color_in_step(graph: Graph, threads: int, chunk: int, resolution: str) -> tuple[np.ndarray, list[int]]:
     """Return the colors, and how many vertices each round has left in conflict."""
+    ranks = np.random.default_rng(SEED).permutation(graph.n) if resolution == "random" else graph.degrees
     colors, chosen = np.full(graph.n, -1, np.int32), np.empty(threads, np.int32)
     worklist, left = np.arange(graph.n), []
     while len(worklist):
@@ -72,7 +73,7 @@ def color_in_step(graph: Graph, threads: int, chunk: int, by_degree: bool) -> tu
                 choose(0, len(at_once), at_once, graph.indptr, graph.indices, colors, chosen)
                 colors[at_once] = chosen[: len(at_once)]
         lost = np.zeros(len(worklist), np.bool_)
-        detect(0, len(worklist), worklist, graph.indptr, graph.indices, graph.degrees, by_degree, colors, lost)
+        detect(0, len(worklist), worklist, graph.indptr, graph.indices, ranks, resolution != "index", colors, lost)
         worklist = worklist[lost]
         left.append(len(worklist))
     return colors, left
@@ -102,13 +103,13 @@ def choose(first, end, vertices, indptr, indices, colors, chosen):
 
 
 @compile_loop
-def detect(first, end, worklist, indptr, indices, degrees, by_degree, colors, lost):
-    """Of two neighbors with one color that of smaller number, or of smaller degree, is colored again."""
+def detect(first, end, worklist, indptr, indices, ranks, by_rank, colors, lost):
+    """Of two neighbors with one color that of smaller number is colored again, or first that of smaller rank."""
     for i in range(first, end):
         v = worklist[i]
         for k in range(indptr[v], indptr[v + 1]):
             u = indices[k]
-            if colors[u] == colors[v] and gives_way(v, u, by_degree, degrees):
+            if colors[u] == colors[v] and gives_way(v, u, by_rank, ranks):
                 lost[i] = True
 
 

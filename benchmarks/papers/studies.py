@@ -44,18 +44,24 @@ VARIANTS: Methods = {
     "vb EF": ("vb", {"edge_filtering": True}),
     "vb_bit EF": ("vb_bit", {"edge_filtering": True}),
 }
-#: The rows of Table III and Figure 2 as the paper runs them, and what its Sections IV-C and IV-D change.
+#: The rows of Table III and Figure 2 as the paper runs them, and what its Sections III-A1, III-B, IV-A, IV-C and IV-D
+#: change.
 PUBLISHED: Methods = {
     "eb": ("eb", {"published": True}),
     "eb atomic": ("eb", {"published": True, "worklist": "atomic"}),
+    "eb, no tentative colors": ("eb", {"published": True, "tentative": False}),
+    "eb, all edges": ("eb", {"published": True, "drop_edges": False}),
+    "eb, neither": ("eb", {"published": True, "tentative": False, "drop_edges": False}),
     **{
         f"{name}{' EF' if filtering else ''}": (name, {"edge_filtering": filtering})
         for name in ("vb", "vb_bit")
         for filtering in (False, True)
     },
+    **{f"vb, MAXFORBID {size}": ("vb", {"max_forbid": size}) for size in (32, 128, 256)},
     "vb_bit, chunks of 1": ("vb_bit", {"chunk_size": 1}),
     "vb_bit, by degree": ("vb_bit", {"resolution": "degree"}),
     "vb_bit, chunks of 1, by degree": ("vb_bit", {"chunk_size": 1, "resolution": "degree"}),
+    "vb_bit, at random": ("vb_bit", {"resolution": "random"}),
     "vb_bit, prefix sum": ("vb_bit", {"worklist": "pps"}),
     "ipgc": ("ipgc", {}),
     "ipgc, prefix sum": ("ipgc", {"worklist": "pps"}),
@@ -198,9 +204,12 @@ def orders(setting: Setting) -> Table:
 
 
 def cpu_codes(setting: Setting) -> Table:
-    """Figures 12-15 of Alabandi et al.: colors and throughput of algorithms for CPUs, serial and parallel."""
+    """Figures 12-15 of Alabandi et al., and Figure 7 of Sistla and Nandivada: colors and throughput of algorithms for
+    CPUs, serial and parallel.
+    """
     methods: Methods = {
         "ecl_gc": ("ecl_gc", {}),
+        "rig": ("rig", {}),
         "greedy (FirstFit, serial)": ("greedy", {}),
         "greedy ldf (JP-D1)": ("greedy", {"order": "ldf"}),
     }
@@ -208,10 +217,13 @@ def cpu_codes(setting: Setting) -> Table:
 
 
 def gunrock(setting: Setting) -> Table:
-    """Table II of Osama et al.: what each of Gunrock's optimizations is worth on G3_circuit, here on a stand-in."""
+    """Table II and Section IV-B of Osama et al.: what each of Gunrock's optimizations is worth on G3_circuit, here on a
+    stand-in.
+    """
     methods: Methods = {
         "advance-reduce": ("is_reduce", {}),
         "hash": ("is_hash", {}),
+        **{f"hash, table of {size}": ("is_hash", {"table_size": size}) for size in (1, 2, 4)},
         "one set, atomics": ("is_minmax", {"two_sets": False, "atomics": True}),
         "one set": ("is_minmax", {"two_sets": False}),
         "min-max": ("is_minmax", {}),
@@ -330,11 +342,18 @@ def coloring_effect(setting: Setting) -> Table:
     """Iterations and time of SGS-preconditioned CG against the number of colors, on one 27-point Laplacian.
 
     Methods of `color` differ in both the number of colors and the order. "parts" are the eight colors of "greedy", in
-    the order of its sweeps and each cut into so many: the order, and with it the iterations, stay as they are.
+    the order of its sweeps and each cut into so many: the order, and with it the iterations, stay as they are. Those of
+    "ecl_gc" are recolored and balanced as well, and found for pairs at distance 2: what each is worth to a sweep.
     """
     n = 10 if setting.small else 64
     names: tuple[MethodName, ...] = ("greedy", "is_hash", "eb", "ecl_gc", "graphblas_jp", "cc", "jpl")
     methods: dict[str, Any] = {f"SGS {name}": partial(MulticolorSGS, coloring=name) for name in names}
+    changes: dict[str, Any] = {
+        "recolored twice": {"recolor": 2},
+        "balanced": {"balance": True},
+        "at distance 2": {"distance": 2},
+    }
+    methods |= {f"SGS ecl_gc, {name}": partial(_colored, options=options) for name, options in changes.items()}
     for parts in (2, 8, 32) if setting.small else (2, 8, 32, 128, 512):
         methods[f"SGS greedy in {parts} parts"] = partial(_in_parts, parts=parts)
     return setting.convergence("coloring-effect", {f"grid3d {n}": lambda: graphs.grid3d(n, 27)}, methods)
@@ -467,6 +486,11 @@ def _reordered(A: Any, order: np.ndarray) -> Any:
 
 def _in_row_order(sweep: Callable[..., Any], A: Any) -> Any:
     return sweep(A, levels_of(Graph.of(A), None))
+
+
+def _colored(A: Any, options: dict[str, Any]) -> MulticolorSGS:
+    """SGS by the colors of "ecl_gc" with options of `color`."""
+    return MulticolorSGS(A, color(A, "ecl_gc", **options))
 
 
 def _in_parts(A: Any, parts: int) -> MulticolorSGS:

@@ -48,14 +48,15 @@ def color(
         A name in `COLORINGS`:
 
         - "eb": edge-based speculation (Deveci et al. 2016, Algorithms 5-9); ``worklist="pps" | "atomic"``,
-          ``resolution="degree" | "index"``, ``published=False``.
+          ``resolution="degree" | "index"``, ``published=False``, and with that ``tentative=True`` and
+          ``drop_edges=True``.
         - "ecl_gc": largest degree first with shortcuts (Alabandi et al. 2020); ``shortcut1=True``, ``shortcut2=True``,
           ``published=False``; deterministic.
         - "jpl": an independent set per color (Naumov et al. 2015); deterministic, many colors.
         - "jp": first-fit by fronts in an order (Jones, Plassmann 1993), random by default; deterministic.
         - "ipgc", "vb", "vb_bit": vertex-based speculation (Deveci et al. 2016, Algorithms 1-4); ``chunk_size=8``,
-          ``resolution="index" | "degree"``, ``worklist="atomic" | "pps"``, and for the last two
-          ``edge_filtering=False``.
+          ``resolution="index" | "degree" | "random"``, ``worklist="atomic" | "pps"``, for the last two
+          ``edge_filtering=False``, and for "vb" ``max_forbid=64``.
         - "rig", "sirg": data-driven speculation, the second with resolution by degree and palettes that double (Sistla
           and Nandivada); for the second ``resolution="degree" | "index"``, ``doubling=True``, ``long_words=True``,
           ``palettes="threads" | "vertices"``.

@@ -14,6 +14,7 @@ import numpy as np
 from mcprecond.backends import backend_of
 from mcprecond.backends.arguments import describe, function, integer, mapping, names, real
 from mcprecond.coloring import Coloring, Graph, color, coloring_of
+from mcprecond.coloring.priorities import LOW_DEGREE
 from mcprecond.preconditioners.setup import admit
 from mcprecond.solvers import SolveResult, pcg
 from mcprecond.studies.measure import Timing, count_columns, peak_bytes, time_calls
@@ -62,6 +63,19 @@ class System(NamedTuple):
     product: float
 
 
+def size_of(A: Any, graph: Graph) -> dict[str, float]:
+    """Columns about A and the degrees of its graph."""
+    degrees = graph.degrees if graph.n else np.zeros(1)
+    return {
+        "vertices": graph.n,
+        "entries": int(A.nnz),
+        "max_degree": graph.max_degree,
+        "mean_degree": float(degrees.mean()),
+        "degree_deviation": float(degrees.std()),
+        "share_of_degrees_from_32": float((degrees >= LOW_DEGREE).mean()),
+    }
+
+
 def coloring(
     matrices: Matrices,
     methods: Iterable[str] | Mapping[str, tuple[str, Mapping[str, Any]] | Callable[[Any], Any]],
@@ -97,12 +111,14 @@ def coloring(
     Returns
     -------
     Table
-        Columns: matrix, method (the label), device, vertices, entries, max_degree, colors and rounds (medians), of each
-        of both the least, the most and the mean (colors_least, colors_most, colors_mean), seconds (median of
-        `color`), seconds_first_quartile, seconds_third_quartile, spread (slowest less fastest), pattern_seconds (the
-        part of it that makes the graph of A, which is the same for all methods; a function of yours does without),
-        peak_bytes (the most memory that `color` has allocated at a time, by NumPy or CuPy), verified (all colorings
-        are proper), coloring, options, repeats.
+        Columns: matrix, method (the label), device, vertices, entries, max_degree, mean_degree, degree_deviation (the
+        standard deviation of the degrees), share_of_degrees_from_32 (of the vertices, those of degree 32 or more),
+        colors, rounds and conflicts (how often a vertex had to be colored again): medians, with the least, the most and
+        the mean of each beside it (colors_least, colors_most, colors_mean), seconds (median of `color`),
+        seconds_first_quartile, seconds_third_quartile, spread (slowest less fastest), pattern_seconds (the part of it
+        that makes the graph of A, which is the same for all methods; a function of yours does without), peak_bytes (the
+        most memory that `color` has allocated at a time, by NumPy or CuPy), verified (all colorings are proper),
+        coloring, options, repeats.
 
     Raises
     ------
@@ -134,9 +150,7 @@ def coloring(
     def prepare(A: Any) -> tuple[Any, dict[str, Any]]:
         backend = backend_of(A)
         pattern = time_calls(lambda: Graph.of(A), backend.synchronize, repeats).median
-        graph = Graph.of(A)
-        size = {"device": backend.name, "vertices": graph.n, "entries": int(A.nnz), "max_degree": graph.max_degree}
-        return A, {**size, "pattern_seconds": pattern}
+        return A, {"device": backend.name, **size_of(A, Graph.of(A)), "pattern_seconds": pattern}
 
     def measure(A: Any, case: dict[str, Any]) -> dict[str, Any]:
         call, backend = calls[case["method"]], backend_of(A)
@@ -147,6 +161,7 @@ def coloring(
         colorings = [one if isinstance(one, Coloring) else coloring_of(admit(A)[0], one) for one in found[1:]]
         counts = count_columns("colors", [one.n_colors for one in colorings])
         counts |= count_columns("rounds", [one.rounds for one in colorings])
+        counts |= count_columns("conflicts", [int(one.history[:, 1].sum()) for one in colorings])
         proper = all(one.is_valid(A) if call.distance == 1 else _is_valid_at_2(A, one) for one in colorings)
         times = {**time.columns("seconds"), "spread": time.spread}
         return {**counts, **times, "peak_bytes": peak, "verified": proper}

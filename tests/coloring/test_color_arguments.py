@@ -22,11 +22,14 @@ OPTIONS = {
     "resolution": (NO_NAMES, ["", "coin"]),
     "engine": (NO_NAMES, ["", "steam"]),
     "chunk_size": (NO_INTEGERS, [0, -1, 10**30]),
+    "max_forbid": (NO_INTEGERS, [0, -1, 1025]),
     "hashes": (NO_INTEGERS, [0, -1, 33]),
     "table_size": (NO_INTEGERS, [0, -1, 64]),
     "shortcut1": (NO_FLAGS, []),
     "shortcut2": (NO_FLAGS, []),
     "edge_filtering": (NO_FLAGS, []),
+    "tentative": (NO_FLAGS, []),
+    "drop_edges": (NO_FLAGS, []),
     "doubling": (NO_FLAGS, []),
     "long_words": (NO_FLAGS, []),
     "two_sets": (NO_FLAGS, []),
@@ -75,6 +78,11 @@ def test_what_is_published_is_said(method, to_device):
         refused(ValueError, message, to_device, method, published=True)
     else:
         assert color(to_device(grid5(4)), method, published=True).method == method
+
+
+@pytest.mark.parametrize("option", ["tentative", "drop_edges"])
+def test_optimizations_of_eb_are_left_out_as_published_only(option, to_device):
+    refused(ValueError, "options of published=True; pass that, too", to_device, "eb", **{option: False})
 
 
 N = 16

@@ -423,10 +423,10 @@ def test_bad_options_are_refused(to_device):
         color(A, "is_hash", table_size=64)
     with pytest.raises(ValueError, match="chunk_size must be between 1 and 2147483647, got 0"):
         color(A, "vb", chunk_size=0)
-    with pytest.raises(ValueError, match="resolution must be one of index, degree, got 'coin'"):
+    with pytest.raises(ValueError, match="resolution must be one of index, degree, random, got 'coin'"):
         color(A, "ipgc", resolution="coin")
-    with pytest.raises(ValueError, match="resolution must be one of index, degree, got 'coin'"):
-        color(A, "sirg", resolution="coin")
+    with pytest.raises(ValueError, match="resolution must be one of index, degree, got 'random'"):
+        color(A, "sirg", resolution="random")
     with pytest.raises(ValueError, match="order must be one of natural, random, ldf"):
         color(A, "greedy", order="upside down")
     with pytest.raises(ValueError, match=r"permutation of 0\.\.15"):

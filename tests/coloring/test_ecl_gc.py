@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -16,10 +18,10 @@ from mcprecond.backends import get_backend
 from mcprecond.backends.hashing import mix
 from mcprecond.backends.team import get_threads, set_threads
 from mcprecond.coloring import Graph
-from mcprecond.coloring.ecl_gc import color_by_priority
+from mcprecond.coloring.ecl_gc import color_by_priority, visit_low
 from mcprecond.coloring.history import new_log
-from mcprecond.coloring.priorities import LDF_NATURAL, ORDERS, ROW_ORDER
-from mcprecond.coloring.published.visits import KERNELS as VISITS
+from mcprecond.coloring.priorities import LDF, LDF_NATURAL, ORDERS, ROW_ORDER
+from mcprecond.coloring.published import visits
 
 SEED = 5
 SEQUENCES = {"ldf": lambda A: by_degree(A, SEED), "ldf_natural": largest_first, "natural": lambda A: range(A.shape[0])}
@@ -140,7 +142,7 @@ def published_rounds(A, backend, to_device, worklist: np.ndarray, *, shortcut1: 
     colors, possible, waiting = (xp.empty(n, np.int32) for _ in range(3))
     worklists, log = xp.empty((2, n), np.int32), new_log(graph)
     worklists[0] = xp.asarray(worklist, np.int32)
-    backend.kernels(VISITS, OFFSET=graph.indptr.dtype).color_by_visits(
+    backend.kernels(visits.KERNELS, OFFSET=graph.indptr.dtype).color_by_visits(
         n,
         graph.indptr,
         graph.indices,
@@ -192,6 +194,50 @@ def test_the_papers_example(backend, to_device, one_thread):
         assert len(with_both) <= 4 and len(without) <= 6
     else:
         assert with_both.tolist() == [1, 1, 3, 2] and without.tolist() == [1, 1, 1, 2, 1, 1]
+
+
+SETS = [mask for mask in range(1, 32) if mask & (mask - 1)]  # at least two of five colors, which are possible
+
+
+def after_a_visit(published: bool, own: int, others: tuple[int, ...], shortcut1: bool, shortcut2: bool) -> int:
+    """The possible colors of a vertex after a visit, where it waits for neighbors with the possible colors `others`.
+
+    If a single one is left, the vertex has that color.
+    """
+    v = len(others)
+    degrees, possible = np.array([9] * v + [v]), np.array([*others, own], np.int32)
+    colors, row, indptr = np.full(v + 1, -1, np.int32), np.arange(v, dtype=np.int32), np.array([0] * (v + 1) + [v])
+    if published:
+        visits.visit_low(v, indptr, degrees, shortcut1, shortcut2, colors, possible, np.full(v + 1, v), row)
+    else:
+        visit_low(v, indptr, row, degrees, LDF, 0, shortcut1, shortcut2, colors, possible)
+    left = int(possible[v])
+    assert colors[v] == (left.bit_length() - 1 if left.bit_count() == 1 else -1)
+    return left
+
+
+@pytest.mark.parametrize("published", [False, True])
+@pytest.mark.parametrize("shortcuts", SHORTCUTS)
+def test_shortcuts_are_those_of_table_1(published, shortcuts):
+    """All sets of possible colors below 5 of a vertex, which waits for one or two neighbors, and of these.
+
+    Two of the 16 intersections are shortcuts in Section 3.1. In the first row C(v) and C(n) have nothing in common: the
+    edge goes, and with it the worst color. In the 13th B(v), the best color, and U(v), all colors that neighbors
+    consider, have nothing in common: v gets its best color. All other sets stay as they are; so B(v) and C(n) with
+    nothing in common, the fifth row, do not suffice.
+    """
+    for own in (own for own in SETS if own.bit_count() <= 3):
+        for others in product(SETS, repeat=own.bit_count() - 1):
+            expected, union = own, 0
+            for theirs in others:
+                if shortcuts["shortcut2"] and not theirs & (expected if published else own):
+                    expected ^= 1 << (expected.bit_length() - 1)
+                else:
+                    union |= theirs
+            best = own & -own
+            if shortcuts["shortcut1"] and not best & union:
+                expected = best
+            assert after_a_visit(published, own, others, **shortcuts) == expected
 
 
 LENGTH, COPIES = 8, 32

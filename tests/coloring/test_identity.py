@@ -155,6 +155,18 @@ def test_published_eb_is_that_of_the_paper(name, resolution, worklist, serially)
         np.testing.assert_array_equal(default.colors, found.colors)
 
 
+@pytest.mark.parametrize(("tentative", "drop_edges"), [(False, True), (True, False), (False, False)])
+@pytest.mark.parametrize("name", [*GRAPHS, "star"])
+def test_published_eb_without_optimizations(name, tentative, drop_edges, serially):
+    """Sections III-B2 and III-B3; dropping edges changes no color."""
+    A, options = GRAPHS.get(name, NAMED.get(name)), {"tentative": tentative, "drop_edges": drop_edges}
+    colors, history = published_edges(A, **options)
+    found = color(A, "eb", published=True, **options)
+    np.testing.assert_array_equal(found.colors, renumbered(colors))
+    assert found.history.tolist() == [list(row) for row in history]
+    np.testing.assert_array_equal(found.colors, color(A, "eb", published=True, tentative=tentative).colors)
+
+
 def test_published_eb_begins_with_one_color_for_all(backend, to_device):
     """Figure 1: whoever has no neighbor of larger index keeps it, and of any two neighbors one loses it."""
     for A in GRAPHS.values():
@@ -165,15 +177,16 @@ def test_published_eb_begins_with_one_color_for_all(backend, to_device):
 
 
 class Recorded:
-    """The kernels of a set; calls are listed by name, with those arguments that are numbers."""
+    """The kernels of a set; calls are listed by name, with those choices and arguments that are numbers."""
 
-    def __init__(self, kernels: Any, calls: list[tuple[str, list[int]]]):
+    def __init__(self, kernels: Any, choices: list[Any], calls: list[tuple[str, list[int]]]):
         self.kernels, self.calls = kernels, calls
+        self.choices = [value for value in choices if isinstance(value, int)]
 
     def __getattr__(self, name: str) -> Any:
         def launch(*arguments: Any) -> None:
             getattr(self.kernels, name)(*arguments)
-            self.calls.append((name, [int(value) for value in arguments if np.ndim(value) == 0]))
+            self.calls.append((name, self.choices + [int(value) for value in arguments if np.ndim(value) == 0]))
 
         return launch
 
@@ -187,7 +200,9 @@ def recorded(backend, monkeypatch):
         kernels = type(backend).kernels
         with monkeypatch.context() as patched:
             patched.setattr(
-                type(backend), "kernels", lambda self, *args, **macros: Recorded(kernels(self, *args, **macros), calls)
+                type(backend),
+                "kernels",
+                lambda self, *args, **macros: Recorded(kernels(self, *args, **macros), [*macros.values()], calls),
             )
             color(A, method, seed=SEED, **options)
         return calls
@@ -279,7 +294,7 @@ def test_flags_lie_in_local_memory_and_the_word_in_a_register():
     from cupy.cuda import nvrtc
 
     kernel_set = vertex_based.KERNELS
-    options = compile_options(kernel_set.select_macros({"OFFSET": np.int32}))
+    options = compile_options(kernel_set.select_macros({"OFFSET": np.int32, "MAXFORBID": vertex_based.MAXFORBID}))
     program = nvrtc.createProgram(cuda_source(kernel_set.source), kernel_set.source.name, [], [])
     nvrtc.compileProgram(program, (*options, "-arch=compute_90"))
     text = nvrtc.getPTX(program).decode()
@@ -327,21 +342,24 @@ OPTIONS = {
     ("eb", "worklist"): ("pps", "atomic"),
     ("eb", "resolution"): ("degree", "index"),
     ("eb", "published"): (False, True),
+    ("eb", "tentative"): (True, False),
+    ("eb", "drop_edges"): (True, False),
     ("ecl_gc", "order"): ("ldf", "ldf_natural"),
     ("ecl_gc", "shortcut1"): (True, False),
     ("ecl_gc", "shortcut2"): (True, False),
     ("ecl_gc", "published"): (False, True),
     ("ipgc", "chunk_size"): (8, 1),
-    ("ipgc", "resolution"): ("index", "degree"),
+    ("ipgc", "resolution"): ("index", "degree", "random"),
     ("ipgc", "worklist"): ("atomic", "pps"),
     ("vb", "worklist"): ("atomic", "pps"),
     ("vb_bit", "worklist"): ("atomic", "pps"),
     ("vb", "edge_filtering"): (False, True),
     ("vb", "chunk_size"): (8, 1),
-    ("vb", "resolution"): ("index", "degree"),
+    ("vb", "resolution"): ("index", "degree", "random"),
+    ("vb", "max_forbid"): (64, 32),
     ("vb_bit", "edge_filtering"): (False, True),
     ("vb_bit", "chunk_size"): (8, 1),
-    ("vb_bit", "resolution"): ("index", "degree"),
+    ("vb_bit", "resolution"): ("index", "degree", "random"),
     ("sirg", "resolution"): ("degree", "index"),
     ("sirg", "doubling"): (True, False),
     ("sirg", "long_words"): (True, False),
@@ -358,6 +376,10 @@ OPTIONS = {
 }
 
 
+#: What an option needs beside it.
+BESIDE = {("eb", option): {"published": True} for option in ("tentative", "drop_edges")}
+
+
 def test_every_option_is_tried_here():
     assert OPTIONS.keys() == {(name, option) for name, method in COLORINGS.items() for option in method.options}
 
@@ -367,23 +389,25 @@ def test_options_reach_the_kernels(method, option, recorded, backend, to_device)
     """And the first value is the default."""
     A = to_device(sp.csr_matrix(sp.block_diag([complete(300), grid5(9)])))
     values = [value for value in OPTIONS[method, option] if value != "suitesparse" or backend.name == "cpu"]
+    beside = BESIDE.get((method, option), {})
     # The first launch of each kernel: how many there are may depend on who won a race.
     default, *launched = (
-        dict(reversed(recorded(A, method, **given))) for given in ({}, *({option: value} for value in values))
+        dict(reversed(recorded(A, method, **beside, **given))) for given in ({}, *({option: value} for value in values))
     )
     assert default == launched[0]
-    colors = [backend.to_host(color(A, method, seed=SEED, **{option: value}).colors) for value in values]
+    colors = [backend.to_host(color(A, method, seed=SEED, **beside, **{option: value}).colors) for value in values]
     assert launched[0] != launched[-1] or (colors[0] != colors[-1]).any() or len(values) == 1
 
 
-def test_the_smaller_degree_gives_way_where_that_is_asked_for(recorded, to_device):
-    """Of the numbers that kernels are given, one turns from 0 to 1."""
+def test_who_gives_way_is_what_is_asked_for(recorded, to_device):
+    """Of the numbers that kernels are given, one is 0, 1 or 2."""
     A = to_device(grid5(9))
     for method in ("ipgc", "vb", "vb_bit"):
-        launched = [dict(reversed(recorded(A, method, resolution=resolution))) for resolution in ("index", "degree")]
-        assert launched[0].keys() == launched[1].keys()
-        pairs = [pair for name in launched[0] for pair in zip(*(numbers[name] for numbers in launched), strict=True)]
-        assert [(a, b) for a, b in pairs if a != b] == [(0, 1)]
+        resolutions = ("index", "degree", "random")
+        launched = [dict(reversed(recorded(A, method, resolution=resolution))) for resolution in resolutions]
+        assert launched[0].keys() == launched[1].keys() == launched[2].keys()
+        given = [some for name in launched[0] for some in zip(*(numbers[name] for numbers in launched), strict=True)]
+        assert [some for some in given if len(set(some)) > 1] == [(0, 1, 2)]
 
 
 #: Gunrock's methods: the options of each, and the reference function that returns its colors and its history.
@@ -422,14 +446,19 @@ def test_hashes_of_cc(hashes, backend, to_device):
 
 
 @pytest.mark.parametrize("ranges", [1, 4])
-@pytest.mark.parametrize(("method", "kernel"), [("vb", "color_by_flags"), ("vb_bit", "color_by_bits")])
-def test_edge_filtering_moves_those_considered_to_the_front(method, kernel, ranges, prepared, backend, to_device):
+@pytest.mark.parametrize(
+    ("method", "kernel", "options"),
+    [("vb", "color_by_flags", {}), ("vb", "color_by_flags", {"max_forbid": 56}), ("vb_bit", "color_by_bits", {})],
+)
+def test_edge_filtering_moves_those_considered_to_the_front(
+    method, kernel, options, ranges, prepared, backend, to_device
+):
     """Section IV-B: rows, here in no order, get the neighbors of a color range before those of the next one.
 
     The chunk holds all vertices, so one thread colors them in their order. Filtering also runs where all colors fit
     into one range; a CPU has no ranges, and moves nothing.
     """
-    A = {1: stencil27(4), 4: complete(200)}[ranges]
+    A, size = {1: stencil27(4), 4: complete(200)}[ranges], options.get("max_forbid", 64)
     graph, generator = Graph.of(A), np.random.default_rng(SEED)
     before = [generator.permutation(row) for row in np.split(graph.indices, graph.indptr[1:-1])]
 
@@ -437,7 +466,7 @@ def test_edge_filtering_moves_those_considered_to_the_front(method, kernel, rang
         def prepare(given: dict[str, Any]) -> None:
             given["adjacency"] = to_device(np.concatenate(before))
 
-        given = prepared(to_device(A), method, kernel, prepare, edge_filtering=filtering, chunk_size=graph.n)
+        given = prepared(to_device(A), method, kernel, prepare, edge_filtering=filtering, chunk_size=graph.n, **options)
         adjacency, colors = (backend.to_host(given[name]) for name in ("adjacency", "C"))
         return np.split(adjacency, graph.indptr[1:-1]), colors
 
@@ -445,12 +474,12 @@ def test_edge_filtering_moves_those_considered_to_the_front(method, kernel, rang
     assert all(np.array_equal(*pair) for pair in zip(rows, before, strict=True))
     rows, colors = rows_after(True)
     assert all(np.array_equal(*map(np.sort, pair)) for pair in zip(rows, before, strict=True))
-    assert colors.max() // 64 == ranges - 1
+    assert colors.max() // size == ranges - 1
     if not backend.resident_warps:
         assert all(np.array_equal(*pair) for pair in zip(rows, before, strict=True))
         return
     for v, row in enumerate(rows):
-        considered = [colors[u] // 64 if u < v and colors[u] // 64 <= colors[v] // 64 else ranges for u in row]
+        considered = [colors[u] // size if u < v and colors[u] // size <= colors[v] // size else ranges for u in row]
         assert (np.diff(considered) >= 0).all()
 
 

@@ -115,6 +115,19 @@ def test_levels_are_longest_chains(backend, to_device):
     assert (sizes * counts).sum() == 216 and counts.sum() == len(M.levels) == M.n_colors
 
 
+def test_levels_of_the_example_of_naumov(backend, to_device):
+    """Figures 4 and 5 of Naumov, Castonguay and Cohen: three levels, and in the order of two colors two of them."""
+    ends = np.array([(1, 4), (1, 5), (2, 6), (3, 7), (4, 8), (4, 9), (5, 9)]).T - 1
+    half = sp.coo_array((np.full(7, -1.0), ends), shape=(9, 9))
+    A = sp.csr_matrix(half + half.T + 4 * sp.eye_array(9))
+    assert ILU0(to_device(A), ordering="natural").levels.tolist() == [3, 4, 2]
+    found = color(to_device(A), "greedy")
+    order = backend.to_host(found.permutation())
+    assert (order + 1).tolist() == [1, 2, 3, 8, 9, 4, 5, 6, 7]
+    assert ILU0(to_device(A), coloring=found).levels.tolist() == [5, 4]
+    assert ILU0(to_device(sp.csr_matrix(A[order][:, order])), ordering="natural").levels.tolist() == [5, 4]
+
+
 def test_color_order_has_no_more_levels_than_colors(to_device):
     A = to_device(spd(stencil27(8)))
     coloring = color(A)

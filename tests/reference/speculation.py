@@ -6,7 +6,9 @@ import numpy as np
 from graphs import neighbors
 
 
-def published_edges(A, smaller_degree: bool = False) -> tuple[np.ndarray, list[tuple[int, int]]]:
+def published_edges(
+    A, smaller_degree: bool = False, *, tentative: bool = True, drop_edges: bool = True
+) -> tuple[np.ndarray, list[tuple[int, int]]]:
     """Algorithms 5, 6, 8 and 9 of Deveci et al., with sets for words, one edge after the other."""
     near, n = neighbors(A), A.shape[0]
     edges = [(v, u) for v in range(n) for u in sorted(near[v]) if u > v]
@@ -40,8 +42,8 @@ def published_edges(A, smaller_degree: bool = False) -> tuple[np.ndarray, list[t
                 forbidden[other].add(final[colored])
             elif of_set[colored] > of_set[other]:
                 listed.append((low, high))
-        edges = listed
-        for low, high in edges:
+        edges = listed if drop_edges else edges
+        for low, high in edges if tentative else ():
             if final[low] is not None or final[high] is not None or of_set[low] != of_set[high]:
                 continue
             if intended[low] is None and intended[high] is None:

@@ -26,6 +26,7 @@ def test_coloring_says_what_color_says(matrices, device):
         "rows": ("greedy", {"order": "natural"}),
         "far": ("greedy", {"distance": 2}),
         "jpl": ("jpl", {"seed": 3}),
+        "hash": ("is_hash", {"table_size": 1}),
     }
     table = studies.coloring(matrices, methods, repeats=2)
     assert [(row["matrix"], row["method"]) for row in table.rows] == [(m, label) for m in matrices for label in methods]
@@ -34,6 +35,7 @@ def test_coloring_says_what_color_says(matrices, device):
         expected = color(A, name, **options)
         assert row["verified"] is True
         assert (row["colors"], row["rounds"]) == (expected.n_colors, expected.rounds)
+        assert row["conflicts"] == expected.history[:, 1].sum()
         assert (row["vertices"], row["entries"], row["device"]) == (A.shape[0], A.nnz, device)
         assert row["seconds"] > 0 and row["spread"] >= 0 and row["pattern_seconds"] > 0
 
@@ -47,6 +49,15 @@ def test_counts_of_several_seeds_have_a_range(backend, to_device):
     assert random["colors"] == sorted(counts)[2] and random["colors_mean"] == pytest.approx(np.mean(counts))
     assert one_seed["colors_least"] == one_seed["colors_most"] == counts[3]
     assert greedy["colors_least"] == greedy["colors_most"] and greedy["verified"]
+
+
+def test_degrees_are_those_of_the_graph(to_device):
+    """Entries on the diagonal do not count, and one of two that are opposite to each other suffices."""
+    A = sp.block_diag([sp.csr_matrix(np.ones((33, 33))), sp.csr_matrix(np.triu(np.ones((3, 3))))])
+    (row,) = studies.coloring({"cliques": to_device(sp.csr_matrix(A))}, ["greedy"], repeats=1).rows
+    degrees = [32] * 33 + [2] * 3
+    assert row["max_degree"] == 32 and row["share_of_degrees_from_32"] == 33 / 36
+    np.testing.assert_allclose([row["mean_degree"], row["degree_deviation"]], [np.mean(degrees), np.std(degrees)])
 
 
 def test_a_function_is_another_coloring(matrices, backend):

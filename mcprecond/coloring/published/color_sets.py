@@ -128,3 +128,13 @@ def keep_scattered(first, end, E, C, CS, VF, kept, counter):
         if forbid_color(E[e, 0], E[e, 1], C, CS, VF):
             position = atomic_add(counter, 0, np.int64(1))
             kept[position, 0], kept[position, 1] = E[e, 0], E[e, 1]
+
+
+@compile_part
+def keep_edges(pps, length, E, C, CS, VF, kept, counter):
+    """FORBIDCOLORS and CREATENEWEDGELIST, either way; returns the new length."""
+    if pps:
+        return keep_in_order(length, E, C, CS, VF, kept)
+    counter[0] = 0
+    keep_scattered(0, length, E, C, CS, VF, kept, counter)
+    return counter[0]

@@ -62,8 +62,7 @@ from mcprecond.coloring.published.color_sets import (
     detect_conflicts,
     first_available,
     from_bits,
-    keep_in_order,
-    keep_scattered,
+    keep_edges,
     to_number,
 )
 from mcprecond.coloring.published.edges import color_published
@@ -87,6 +86,8 @@ def eb(
     worklist: str = "pps",
     resolution: str | None = None,
     published: bool = False,
+    tentative: bool = True,
+    drop_edges: bool = True,
 ) -> tuple[Any, Any]:
     """Color by edges (Algorithm 5 with the three optimizations of Section III-B).
 
@@ -106,6 +107,12 @@ def eb(
     published : bool
         Whether to run the paper's rounds, from a list of all edges (`mcprecond.coloring.published.edges`). At
         distance 1 only.
+    tentative : bool
+        Whether uncolored ends of an edge tell each other what they intend (Section III-B2). If False, `published` has
+        to be True.
+    drop_edges : bool
+        Whether edges that can say nothing new are dropped from the list (Section III-B3). If False, `published` has to
+        be True, and `worklist` means nothing.
 
     Returns
     -------
@@ -120,10 +127,13 @@ def eb(
     if resolution is None:
         resolution = "index" if flag(published, "published") else "degree"
     check_resolution(resolution)
+    tentative, drop_edges = flag(tentative, "tentative"), flag(drop_edges, "drop_edges")
     if flag(published, "published"):
         if distance == 2:
             raise ValueError("published works at distance 1 only, got distance=2; leave one of them out")
-        return color_published(graph, worklist, resolution == "degree")
+        return color_published(graph, worklist, resolution == "degree", tentative, drop_edges)
+    if not (tentative and drop_edges):
+        raise ValueError("tentative=False and drop_edges=False are options of published=True; pass that, too")
     xp, n = graph.backend.xp, graph.n
     by_degree = int(resolution == "degree")
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=lanes_for(graph, distance))
@@ -362,12 +372,7 @@ def color_edges(
             set_numbers(0, len(U), U, C, CS, number)
             before, U = len(U), U[C[U] == 0]
             log_round(log, before, len(U))
-            if pps:
-                length = keep_in_order(length, E, C, CS, VF, kept)
-            else:
-                scratch[0] = 0
-                keep_scattered(0, length, E, C, CS, VF, kept, scratch)
-                length = scratch[0]
+            length = keep_edges(pps, length, E, C, CS, VF, kept, scratch)
             E, kept = kept, E
 
 

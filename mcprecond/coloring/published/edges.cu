@@ -49,7 +49,8 @@ struct Control {  // lies in `scratch`, which the host zeroes
 // `edges` begins with the list, of so many edges, and has room for two of `max_edges`; `marks` has room for one mark each.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     color_by_edges(long long n, long long n_edges, int* C, int* CS, int* VF, int* TVF, int2* edges, long long max_edges,
-                   signed char* marks, void* scratch, long long pps, int2* log) {
+                   signed char* marks, void* scratch, long long pps, long long tentative, long long drop_edges,
+                   int2* log) {
     Control* control = (Control*)scratch;
     int2 *E = edges, *kept = edges + max_edges;
     int before = (int)n, length = (int)n_edges;
@@ -76,12 +77,18 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
         for (long long e = thread_id(); e < length; e += thread_count()) detect_conflict(E[e], C, CS);
         grid_barrier(&control->arrivals);
 
-        auto stays = [&](int2 edge) { return forbid_color(edge, C, CS, VF); };
-        length = pps ? keep_in_order(E, length, kept, marks, control->counts, &control->arrivals, stays)
-                     : keep_scattered(E, length, kept, &control->length[round % 3], &control->arrivals, stays);
-        int2* E_before = E;
-        E = kept;
-        kept = E_before;
+        if (drop_edges) {
+            auto stays = [&](int2 edge) { return forbid_color(edge, C, CS, VF); };
+            length = pps ? keep_in_order(E, length, kept, marks, control->counts, &control->arrivals, stays)
+                         : keep_scattered(E, length, kept, &control->length[round % 3], &control->arrivals, stays);
+            int2* E_before = E;
+            E = kept;
+            kept = E_before;
+        } else {
+            for (long long e = thread_id(); e < length; e += thread_count()) forbid_color(E[e], C, CS, VF);
+            grid_barrier(&control->arrivals);
+        }
+        if (!tentative) continue;
         for (long long e = thread_id(); e < length; e += thread_count()) tentative_color(E[e], C, CS, VF, TVF);
         grid_barrier(&control->arrivals);
     }

@@ -11,6 +11,9 @@ gives way (Sections III-B2 and IV-D, Figure 1). A vertex goes on to the next col
 nothing free, VFORBIDDEN being full (the text on Algorithm 9; its line 9 has the opposite). And who chooses again as the
 other end intends the same color does not choose that one again, which lines 10-13 of Algorithm 8 would let it do.
 
+Tentative colors and the dropping of edges, the paper's second and third optimization (Section III-B), can be left out.
+The first one cannot: Algorithm 5 as it is has a FORBIDDEN for all colors at each vertex, in place of color sets.
+
 Colors are not bounded by the degree. A tentative color that was taken back stays in TVFORBIDDEN until the round ends,
 so a vertex may find more colors forbidden than it has neighbors, and choose a higher one.
 """
@@ -29,9 +32,9 @@ from mcprecond.coloring.published.color_sets import (
     assign_color,
     detect_conflicts,
     first_available,
+    forbid_color,
     from_bits,
-    keep_in_order,
-    keep_scattered,
+    keep_edges,
 )
 
 KERNELS = KernelSet(__file__, "OFFSET")
@@ -39,7 +42,7 @@ KERNELS = KernelSet(__file__, "OFFSET")
 UNBOUNDED = 2**31 - 1  # in place of a degree: of all color sets every color may be needed
 
 
-def color_published(graph: Graph, worklist: str, by_degree: bool) -> tuple[Any, Any]:
+def color_published(graph: Graph, worklist: str, by_degree: bool, tentative: bool, drop_edges: bool) -> tuple[Any, Any]:
     """Return the colors and the log: a round colors all without a final color, and finds some of them in conflict."""
     xp, n = graph.backend.xp, graph.n
     E = edge_list(graph, by_degree)
@@ -50,7 +53,20 @@ def color_published(graph: Graph, worklist: str, by_degree: bool) -> tuple[Any, 
     marks, scratch, log = xp.empty(length, np.int8), xp.zeros(8192, np.int64), new_log(graph)
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
     run.color_by_edges(
-        n, length, C, CS, VF, TVF, edges, edges[0].size // 2, marks, scratch, int(worklist == "pps"), log
+        n,
+        length,
+        C,
+        CS,
+        VF,
+        TVF,
+        edges,
+        edges[0].size // 2,
+        marks,
+        scratch,
+        int(worklist == "pps"),
+        int(tentative),
+        int(drop_edges),
+        log,
     )
     return C, log
 
@@ -109,6 +125,13 @@ def assign_colors(first, end, C, CS, VF, TVF):
 
 
 @compile_loop
+def forbid_colors(first, end, E, C, CS, VF):
+    """FORBIDCOLORS."""
+    for e in range(first, end):
+        forbid_color(E[e, 0], E[e, 1], C, CS, VF)
+
+
+@compile_loop
 def tentative_colors(first, end, E, C, CS, VF, TVF):
     """TENTATIVECOLOR."""
     for e in range(first, end):
@@ -116,21 +139,20 @@ def tentative_colors(first, end, E, C, CS, VF, TVF):
 
 
 @KERNELS.resident
-def color_by_edges(n, length, C, CS, VF, TVF, edges, max_edges, marks, scratch, pps, log):
-    """Algorithm 5; the list moves from one half of `edges` to the other."""
+def color_by_edges(n, length, C, CS, VF, TVF, edges, max_edges, marks, scratch, pps, tentative, drop_edges, log):
+    """Algorithm 5; where edges are dropped, the list moves from one half of `edges` to the other."""
     E, kept = edges[0], edges[1]
     start_all(0, n, C, CS, VF, TVF)
     left = assign_colors(0, n, C, CS, VF, TVF)
     while left:
         detect_conflicts(0, length, E, C, CS)
-        if pps:
-            length = keep_in_order(length, E, C, CS, VF, kept)
+        if drop_edges:
+            length = keep_edges(pps, length, E, C, CS, VF, kept, scratch)
+            E, kept = kept, E
         else:
-            scratch[0] = 0
-            keep_scattered(0, length, E, C, CS, VF, kept, scratch)
-            length = scratch[0]
-        E, kept = kept, E
-        tentative_colors(0, length, E, C, CS, VF, TVF)
+            forbid_colors(0, length, E, C, CS, VF)
+        if tentative:
+            tentative_colors(0, length, E, C, CS, VF, TVF)
         before, left = left, assign_colors(0, n, C, CS, VF, TVF)
         log_round(log, before, left)
     from_bits(0, n, C, CS)

@@ -5,6 +5,7 @@
 
 #include "coloring/graph.cuh"
 #include "coloring/history.cuh"
+#include "cuda/hash.cuh"
 #include "lists.cuh"
 
 struct Control {  // lies in `scratch`, which the host zeroes
@@ -13,12 +14,24 @@ struct Control {  // lies in `scratch`, which the host zeroes
     int counts[1];  // vertices kept by each block; as long as scratch allows
 };
 
-__device__ bool in_conflict(int v, const OFFSET* indptr, const int* adjacency, const int* degrees, bool by_degree,
+// Which end of an edge in conflict is recolored; `rule` is a place in RESOLUTIONS of vertex_based.py. No two vertices have
+// the same random number, since `mix` can be undone.
+struct Resolution {
+    long long rule, seed;
+    const int* degrees;
+
+    __device__ bool recolors(int v, int u) const {
+        if (rule == AT_RANDOM) return mix((uint32)v, (uint32)seed) < mix((uint32)u, (uint32)seed);
+        return gives_way(v, u, rule == BY_DEGREE, degrees);
+    }
+};
+
+__device__ bool in_conflict(int v, const OFFSET* indptr, const int* adjacency, const Resolution& resolution,
                             const int* C) {
     int color = ptx::load_l2(&C[v]);
     for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k) {
         int u = adjacency[k];
-        if (ptx::load_l2(&C[u]) == color && gives_way(v, u, by_degree, degrees)) return true;
+        if (ptx::load_l2(&C[u]) == color && resolution.recolors(v, u)) return true;
     }
     return false;
 }
@@ -85,9 +98,9 @@ __device__ int fit_in_ranges(int v, const OFFSET* indptr, int* adjacency, bool f
 
 // Algorithm 1. The first `threads` threads color, each a chunk of the worklist at a time; all look for conflicts.
 template <typename Fit>
-__device__ void color_in_rounds(long long n, const OFFSET* indptr, const int* adjacency, const int* degrees,
-                                long long chunk, bool by_degree, bool pps, int* C, int* worklists, signed char* marks,
-                                Control* control, int2* log, long long threads, Fit fit) {
+__device__ void color_in_rounds(long long n, const OFFSET* indptr, const int* adjacency, const Resolution& resolution,
+                                long long chunk, bool pps, int* C, int* worklists, signed char* marks, Control* control,
+                                int2* log, long long threads, Fit fit) {
     int *conf = worklists, *next = worklists + n;
     for (long long v = thread_id(); v < n; v += thread_count()) {
         C[v] = UNCOLORED;
@@ -95,7 +108,7 @@ __device__ void color_in_rounds(long long n, const OFFSET* indptr, const int* ad
     }
     grid_barrier(&control->arrivals);
     threads = min(threads, thread_count());
-    auto stays = [&](int v) { return in_conflict(v, indptr, adjacency, degrees, by_degree, C); };
+    auto stays = [&](int v) { return in_conflict(v, indptr, adjacency, resolution, C); };
     for (int round = 1, length = (int)n; length; ++round) {
         if (thread_id() < threads)
             for (long long first = thread_id() * chunk; first < length; first += threads * chunk)
@@ -117,26 +130,28 @@ __device__ void color_in_rounds(long long n, const OFFSET* indptr, const int* ad
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
     color_in_time(long long n, const OFFSET* indptr, const int* adjacency, const int* degrees, long long chunk,
-                  long long by_degree, long long pps, int* C, int* worklists, signed char* marks, void* scratch,
-                  int2* log, int* forbidden, long long row, long long threads) {
+                  long long rule, long long seed, long long pps, int* C, int* worklists, signed char* marks,
+                  void* scratch, int2* log, int* forbidden, long long row, long long threads) {
     int* own = forbidden + min(thread_id(), threads - 1) * row;
     Times times = {own, own + row - 1};
-    color_in_rounds(n, indptr, adjacency, degrees, chunk, by_degree, pps, C, worklists, marks, (Control*)scratch, log,
-                    threads, [&](int v) { return times.fit(v, indptr, adjacency, C); });
+    color_in_rounds(n, indptr, adjacency, {rule, seed, degrees}, chunk, pps, C, worklists, marks, (Control*)scratch,
+                    log, threads, [&](int v) { return times.fit(v, indptr, adjacency, C); });
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
     color_by_flags(long long n, const OFFSET* indptr, int* adjacency, const int* degrees, long long chunk,
-                   long long by_degree, long long pps, int* C, int* worklists, signed char* marks, void* scratch,
-                   int2* log, long long filtering) {
-    color_in_rounds(n, indptr, adjacency, degrees, chunk, by_degree, pps, C, worklists, marks, (Control*)scratch, log,
-                    thread_count(), [&](int v) { return fit_in_ranges<Flags>(v, indptr, adjacency, filtering, C); });
+                   long long rule, long long seed, long long pps, int* C, int* worklists, signed char* marks,
+                   void* scratch, int2* log, long long filtering) {
+    color_in_rounds(n, indptr, adjacency, {rule, seed, degrees}, chunk, pps, C, worklists, marks, (Control*)scratch,
+                    log, thread_count(),
+                    [&](int v) { return fit_in_ranges<Flags>(v, indptr, adjacency, filtering, C); });
 }
 
 extern "C" __global__ void __launch_bounds__(BLOCK)
     color_by_bits(long long n, const OFFSET* indptr, int* adjacency, const int* degrees, long long chunk,
-                  long long by_degree, long long pps, int* C, int* worklists, signed char* marks, void* scratch,
-                  int2* log, long long filtering) {
-    color_in_rounds(n, indptr, adjacency, degrees, chunk, by_degree, pps, C, worklists, marks, (Control*)scratch, log,
-                    thread_count(), [&](int v) { return fit_in_ranges<Bits>(v, indptr, adjacency, filtering, C); });
+                  long long rule, long long seed, long long pps, int* C, int* worklists, signed char* marks,
+                  void* scratch, int2* log, long long filtering) {
+    color_in_rounds(n, indptr, adjacency, {rule, seed, degrees}, chunk, pps, C, worklists, marks, (Control*)scratch,
+                    log, thread_count(),
+                    [&](int v) { return fit_in_ranges<Bits>(v, indptr, adjacency, filtering, C); });
 }

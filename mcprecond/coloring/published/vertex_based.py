@@ -10,6 +10,7 @@ same vertex, and colors are bounded by the degree for IPGC only, where there are
 
 The next worklist is made by one atomic increment for each vertex in conflict, or by marks and their prefix sum, which
 keeps the order (Section IV-A). As in Section IV-D, the smaller index gives way; line 4 of Algorithm 3 has the larger.
+Of random numbers the smaller one gives way. They are hashes, no two of which are the same for one seed.
 
 On a CPU one thread colors, so that the options change nothing there.
 """
@@ -24,14 +25,16 @@ from mcprecond.backends import KernelSet
 from mcprecond.backends.arguments import flag, integer, one_of
 from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.history import new_log
-from mcprecond.coloring.published.speculation import check_resolution, color_alone
+from mcprecond.coloring.published import speculation
+from mcprecond.coloring.published.speculation import color_alone
 
-KERNELS = KernelSet(__file__, "OFFSET")
+KERNELS = KernelSet(__file__, "OFFSET MAXFORBID")
 
 WORKLISTS = ("atomic", "pps")
+RESOLUTIONS = (*speculation.RESOLUTIONS, "random")
 LARGEST_CHUNK = 2**31 - 1
-MAXFORBID = 64
-CUDA_CONSTANTS = {"MAXFORBID": MAXFORBID}
+MAXFORBID, LARGEST_MAXFORBID = 64, 1024
+CUDA_CONSTANTS = {"BY_DEGREE": RESOLUTIONS.index("degree"), "AT_RANDOM": RESOLUTIONS.index("random")}
 FORBIDDEN_ENTRIES = 2**28  # of IPGC, over all threads: 1 GiB, unless a single thread needs more
 MOST_THREADS = {"cpu": 64, "gpu": 2**18}  # that get a FORBIDDEN of IPGC
 
@@ -48,12 +51,12 @@ def ipgc(
     ----------
     graph : Graph
     seed : int
-        Accepted for uniformity; no random numbers are drawn.
+        Selects the random numbers of `resolution="random"`.
     chunk_size : int
         So many consecutive vertices of the worklist are colored by one thread, one after another (Section IV-C).
-    resolution : {"index", "degree"}
-        Which end of an edge in conflict is recolored: that of smaller index, or that of smaller degree and then index
-        (Section IV-D).
+    resolution : {"index", "degree", "random"}
+        Which end of an edge in conflict is recolored: that of smaller index, that of smaller degree and then index, or
+        that of the smaller random number (Section IV-D).
     worklist : {"atomic", "pps"}
         How vertices in conflict are listed: by an atomic counter or by a prefix sum (Section IV-A).
 
@@ -68,7 +71,8 @@ def ipgc(
     chunks = -(-graph.n // integer(chunk_size, "chunk_size", 1, LARGEST_CHUNK))
     threads = max(1, min(MOST_THREADS[graph.backend.name], FORBIDDEN_ENTRIES // row, chunks))
     forbidden = graph.backend.xp.zeros(threads * row, np.int32)
-    return run_rounds("color_in_time", graph, graph.indices, chunk_size, resolution, worklist, forbidden, row, threads)
+    own = forbidden, row, threads
+    return run_rounds("color_in_time", graph, graph.indices, seed, chunk_size, resolution, worklist, *own)
 
 
 def vb(
@@ -79,26 +83,29 @@ def vb(
     chunk_size: int = 8,
     resolution: str = "index",
     worklist: str = "atomic",
+    max_forbid: int = MAXFORBID,
 ) -> tuple[Any, Any]:
-    """Color by VB (Section III-A1, Algorithm 4): FORBIDDEN is a private array of 64 flags.
+    """Color by VB (Section III-A1, Algorithm 4): FORBIDDEN is a private array of MAXFORBID flags.
 
-    A vertex looks for a color in one COLORRANGE of 64 after the other and traverses its neighbors once for each.
+    A vertex looks for a color in one COLORRANGE of so many after the other and traverses its neighbors once for each.
 
     Parameters
     ----------
     graph : Graph
     seed : int
-        Accepted for uniformity; no random numbers are drawn.
+        Selects the random numbers of `resolution="random"`.
     edge_filtering : bool
         Move neighbors whose color was considered to the front of the row, in a copy of the adjacency, and skip them in
         the next color ranges (Section IV-B). Pays where many colors are needed.
     chunk_size : int
         So many consecutive vertices of the worklist are colored by one thread, one after another (Section IV-C).
-    resolution : {"index", "degree"}
-        Which end of an edge in conflict is recolored: that of smaller index, or that of smaller degree and then index
-        (Section IV-D).
+    resolution : {"index", "degree", "random"}
+        Which end of an edge in conflict is recolored: that of smaller index, that of smaller degree and then index, or
+        that of the smaller random number (Section IV-D).
     worklist : {"atomic", "pps"}
         How vertices in conflict are listed: by an atomic counter or by a prefix sum (Section IV-A).
+    max_forbid : int
+        MAXFORBID, from 1 to 1024. With 64 the paper found memory and work in balance. A GPU compiles a kernel for each.
 
     Returns
     -------
@@ -107,7 +114,8 @@ def vb(
     log : array of int32, shape (rows, 2)
         See `Coloring.history`.
     """
-    return by_color_ranges("color_by_flags", graph, edge_filtering, chunk_size, resolution, worklist)
+    flags = integer(max_forbid, "max_forbid", 1, LARGEST_MAXFORBID)
+    return by_color_ranges("color_by_flags", graph, seed, edge_filtering, chunk_size, resolution, worklist, flags)
 
 
 def vb_bit(
@@ -129,7 +137,7 @@ def vb_bit(
     seed : int
     edge_filtering : bool
     chunk_size : int
-    resolution : {"index", "degree"}
+    resolution : {"index", "degree", "random"}
     worklist : {"atomic", "pps"}
 
     Returns
@@ -138,35 +146,53 @@ def vb_bit(
     log : array of int32, shape (rows, 2)
         See `Coloring.history`.
     """
-    return by_color_ranges("color_by_bits", graph, edge_filtering, chunk_size, resolution, worklist)
+    return by_color_ranges("color_by_bits", graph, seed, edge_filtering, chunk_size, resolution, worklist)
 
 
 def by_color_ranges(
-    kernel: str, graph: Graph, edge_filtering: bool, chunk_size: int, resolution: str, worklist: str
+    kernel: str,
+    graph: Graph,
+    seed: int,
+    edge_filtering: bool,
+    chunk_size: int,
+    resolution: str,
+    worklist: str,
+    max_forbid: int = MAXFORBID,
 ) -> tuple[Any, Any]:
     """Run VB or VB BIT; filtering permutes a copy of the rows."""
     filtering = flag(edge_filtering, "edge_filtering")
     adjacency = graph.indices.copy() if filtering else graph.indices
-    return run_rounds(kernel, graph, adjacency, chunk_size, resolution, worklist, int(filtering))
+    common = seed, chunk_size, resolution, worklist
+    return run_rounds(kernel, graph, adjacency, *common, int(filtering), max_forbid=max_forbid)
 
 
 def run_rounds(
-    kernel: str, graph: Graph, adjacency: Any, chunk_size: int, resolution: str, worklist: str, *own: Any
+    kernel: str,
+    graph: Graph,
+    adjacency: Any,
+    seed: int,
+    chunk_size: int,
+    resolution: str,
+    worklist: str,
+    *own: Any,
+    max_forbid: int = MAXFORBID,
 ) -> tuple[Any, Any]:
     """Return the colors and the log; `own` are the arguments that the kernel of a method has besides."""
     chunk_size = integer(chunk_size, "chunk_size", 1, LARGEST_CHUNK)
-    check_resolution(resolution)
+    one_of(resolution, "resolution", RESOLUTIONS)
     one_of(worklist, "worklist", WORKLISTS)
     xp, n = graph.backend.xp, graph.n
     C, worklists, marks = xp.empty(n, np.int32), xp.empty((2, n), np.int32), xp.empty(n, np.int8)
     scratch, log = xp.zeros(8192, np.int64), new_log(graph)
-    getattr(graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype), kernel)(
+    run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, MAXFORBID=max_forbid)
+    getattr(run, kernel)(
         n,
         graph.indptr,
         adjacency,
         graph.degrees,
         chunk_size,
-        int(resolution == "degree"),
+        RESOLUTIONS.index(resolution),
+        seed & 0xFFFFFFFF,
         int(worklist == "pps"),
         C,
         worklists,
@@ -180,19 +206,19 @@ def run_rounds(
 
 @KERNELS.resident
 def color_in_time(
-    n, indptr, adjacency, degrees, chunk, by_degree, pps, C, worklists, marks, scratch, log, forbidden, row, threads
+    n, indptr, adjacency, degrees, chunk, rule, seed, pps, C, worklists, marks, scratch, log, forbidden, row, threads
 ):
     """IPGC: Algorithm 1 with Algorithm 2."""
     color_alone(indptr, adjacency, np.arange(n), C, log)
 
 
 @KERNELS.resident
-def color_by_flags(n, indptr, adjacency, degrees, chunk, by_degree, pps, C, worklists, marks, scratch, log, filtering):
+def color_by_flags(n, indptr, adjacency, degrees, chunk, rule, seed, pps, C, worklists, marks, scratch, log, filtering):
     """VB: Algorithm 1 with Algorithm 4."""
     color_alone(indptr, adjacency, np.arange(n), C, log)
 
 
 @KERNELS.resident
-def color_by_bits(n, indptr, adjacency, degrees, chunk, by_degree, pps, C, worklists, marks, scratch, log, filtering):
+def color_by_bits(n, indptr, adjacency, degrees, chunk, rule, seed, pps, C, worklists, marks, scratch, log, filtering):
     """VB BIT: Algorithm 1 with Algorithm 4."""
     color_alone(indptr, adjacency, np.arange(n), C, log)

@@ -13,7 +13,7 @@ from fuzz.trial import Trial, frozen
 from mcprecond import COLORINGS, Coloring, color
 
 ORDERS = ("natural", "random", "ldf", "sdl", "sdl_batch")
-SPECULATION = {"chunk_size": (1, 3, 8), "resolution": ("degree", "index"), "worklist": ("atomic", "pps")}
+SPECULATION = {"chunk_size": (1, 3, 8), "resolution": ("degree", "index", "random"), "worklist": ("atomic", "pps")}
 #: Options and what they may be. The order, the seed and the distance are drawn apart.
 OPTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
     "eb": {"worklist": ("pps", "atomic"), "resolution": ("degree", "index")},
@@ -21,7 +21,7 @@ OPTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
     "jp": {"order": ORDERS},
     "greedy": {"order": (*ORDERS, "sd", "id")},
     "ipgc": SPECULATION,
-    "vb": {**SPECULATION, "edge_filtering": (True, False)},
+    "vb": {**SPECULATION, "edge_filtering": (True, False), "max_forbid": (1, 32, 64)},
     "vb_bit": {**SPECULATION, "edge_filtering": (True, False)},
     "sirg": {
         "resolution": ("degree", "index"),

@@ -43,12 +43,17 @@ OF_GS = {
     "device": ("tpu", 5, ["cpu"], b"cpu", 1.5),
 }
 OPTIONS = {
-    "eb": {"worklist": (*NO_NAME, None), "resolution": NO_NAME},
+    "eb": {"worklist": (*NO_NAME, None), "resolution": NO_NAME, "tentative": NO_BOOL, "drop_edges": NO_BOOL},
     "ecl_gc": {"shortcut1": NO_BOOL, "shortcut2": NO_BOOL, "order": (*NO_NAME, np.arange(16), [1, 2])},
     "jp": {"order": NO_NAME},
     "greedy": {"order": NO_NAME},
     "ipgc": {"chunk_size": (*NO_COUNT, 0, None), "resolution": (*NO_NAME, None), "worklist": NO_NAME},
-    "vb": {"chunk_size": (*NO_COUNT, 0, None), "resolution": NO_NAME, "edge_filtering": NO_BOOL},
+    "vb": {
+        "chunk_size": (*NO_COUNT, 0, None),
+        "resolution": NO_NAME,
+        "edge_filtering": NO_BOOL,
+        "max_forbid": (*NO_COUNT, 0, None, 1025),
+    },
     "vb_bit": {"chunk_size": (*NO_COUNT, 0, None), "resolution": NO_NAME, "edge_filtering": NO_BOOL},
     "sirg": {"resolution": (*NO_NAME, None), "doubling": NO_BOOL, "long_words": NO_BOOL, "palettes": NO_NAME},
     "is_minmax": {"two_sets": NO_BOOL, "atomics": NO_BOOL},
