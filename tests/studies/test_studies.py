@@ -32,10 +32,11 @@ def test_coloring_says_what_color_says(matrices, device):
     assert [(row["matrix"], row["method"]) for row in table.rows] == [(m, label) for m in matrices for label in methods]
     for row in table.rows:
         A, (name, options) = matrices[row["matrix"]], methods[row["method"]]
-        expected = color(A, name, **options)
+        runs = [color(A, name, **({"seed": seed} | options)) for seed in range(2)]
         assert row["verified"] is True
-        assert (row["colors"], row["rounds"]) == (expected.n_colors, expected.rounds)
-        assert row["conflicts"] == expected.history[:, 1].sum()
+        found = {"colors": [run.n_colors for run in runs], "rounds": [run.rounds for run in runs]}
+        found["conflicts"] = [run.history[:, 1].sum() for run in runs]
+        assert {key: row[key] for key in found} == {key: min(counts) for key, counts in found.items()}
         assert (row["vertices"], row["entries"], row["device"]) == (A.shape[0], A.nnz, device)
         assert row["seconds"] > 0 and row["spread"] >= 0 and row["pattern_seconds"] > 0
 
