@@ -222,6 +222,7 @@ def gunrock(setting: Setting) -> Table:
     """
     methods: Methods = {
         "advance-reduce": ("is_reduce", {}),
+        "advance-reduce, fused": ("is_reduce", {"fused": True}),
         "hash": ("is_hash", {}),
         **{f"hash, table of {size}": ("is_hash", {"table_size": size}) for size in (1, 2, 4)},
         "one set, atomics": ("is_minmax", {"two_sets": False, "atomics": True}),

@@ -66,7 +66,8 @@ def color(
         - "cc": several independent sets per round by hash functions, after a paragraph of Naumov et al. (2015);
           cuSPARSE's csrcolor is another program; ``hashes=4``; deterministic, many colors.
         - "is_minmax", "is_hash", "is_reduce": Gunrock's independent sets (Osama et al. 2019); for the second
-          ``table_size=16``, for the first ``two_sets=True`` and ``atomics=False``; deterministic, many colors.
+          ``table_size=16``, for the first ``two_sets=True`` and ``atomics=False``, for the third ``fused=False``;
+          deterministic, many colors.
         - "graphblas_is", "graphblas_mis", "graphblas_jp": independent sets, maximal ones, and ones reusing colors, by
           products over semirings (Osama et al. 2019); ``engine="kernels" | "suitesparse"``; deterministic.
         - "greedy": sequential first-fit in an order, natural by default; deterministic.

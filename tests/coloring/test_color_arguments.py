@@ -33,6 +33,7 @@ OPTIONS = {
     "doubling": (NO_FLAGS, []),
     "long_words": (NO_FLAGS, []),
     "two_sets": (NO_FLAGS, []),
+    "fused": (NO_FLAGS, []),
     "atomics": (NO_FLAGS, []),
     "palettes": (NO_NAMES, ["", "blocks"]),
     "published": (NO_FLAGS, []),

@@ -366,6 +366,7 @@ OPTIONS = {
     ("sirg", "palettes"): ("threads", "vertices"),
     ("cc", "hashes"): (4, 2),
     ("is_minmax", "two_sets"): (True, False),
+    ("is_reduce", "fused"): (False, True),
     ("is_minmax", "atomics"): (False, True),
     ("is_hash", "table_size"): (16, 2),
     ("graphblas_is", "engine"): ("kernels", "suitesparse"),
@@ -413,6 +414,7 @@ def test_who_gives_way_is_what_is_asked_for(recorded, to_device):
 #: Gunrock's methods: the options of each, and the reference function that returns its colors and its history.
 OPERATORS: dict[str, Any] = {
     "is_reduce": ({}, sets),
+    "is_reduce, fused": ({"fused": True}, lambda A: two_sets(A, SEED)),
     "is_minmax": ({}, lambda A: two_sets(A, SEED)),
     "is_minmax, with atomics": ({"atomics": True}, lambda A: two_sets(A, SEED)),
     "is_minmax, one set": ({"two_sets": False}, sets),
