@@ -32,10 +32,10 @@ def picture(path: Path, rows: int = 1, columns: int = 1, *, salt: str | None = N
         plt.close()
 
 
-def over_size(table: Table, column: str, ax: Any) -> Any:
-    """Draw a column over the number of vertices, a line for each method."""
-    ax = plots.draw_methods(table, "vertices", column, ax)
-    ax.set(xscale="log", yscale="log", xlabel="vertices", ylabel="time [s]" if column == "seconds" else column)
+def over_size(table: Table, column: str, ax: Any, size: str = "vertices") -> Any:
+    """Draw a column over the number of vertices, or another size, a line for each method."""
+    ax = plots.draw_methods(table, size, column, ax)
+    ax.set(xscale="log", yscale="log", xlabel=size, ylabel="time [s]" if column == "seconds" else column)
     return ax
 
 

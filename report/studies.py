@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial, reduce
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -260,6 +261,16 @@ def draw_rmat(rows: Rows, axes: Any) -> None:
     draw_scaled(per_million, axes, "time per million edges [ms]")
 
 
+def draw_graphs(rows: Rows, *panels: Any) -> None:
+    """Time and colors over vertices and over edges, as the four panels of Figure 3 of Osama et al."""
+    table = Table([row | {"edges": row["entries"] / 2} for row in in_ms(rows).rows])
+    for panel, (column, size) in zip(panels, product(("seconds", "colors"), ("vertices", "edges")), strict=True):
+        over_size(table, column, panel, size).set(ylabel="time [ms]" if column == "seconds" else column)
+        plain_ticks(panel.yaxis)
+        panel.get_legend().remove()
+    beside_legend(panels[1], "time [ms]", fontsize="small")
+
+
 def draw_quality(rows: Rows, axes: Any) -> None:
     plots.time_against_colors(in_ms([row for row in rows if row["matrix"].startswith("delaunay")]), axes)
     plain_ticks(axes.xaxis)
@@ -302,7 +313,7 @@ def bars(rows: Rows, axes: Any, column: str, label: str, scale: float = 1.0) -> 
     beside_legend(axes, label, fontsize="small")
 
 
-#: What is drawn of a study, into the Axes of so many panels.
+#: What is drawn of a study, into the Axes of so many panels, two in a row.
 in_bars = partial(bars, column="seconds", scale=1e3)
 DRAWN: dict[str, tuple[Callable[..., None], int]] = {
     "table-v": (partial(in_bars, label="time of PCG with setup [ms]"), 1),
@@ -312,7 +323,7 @@ DRAWN: dict[str, tuple[Callable[..., None], int]] = {
     "sirg-ablation": (partial(in_bars, label="time [ms]"), 1),
     "ecl-shortcuts": (partial(in_bars, label="time [ms]"), 1),
     "level-histogram": (partial(bars, column="levels", label="levels"), 1),
-    "rgg-scaling": (draw_scaled, 1),
+    "rgg-scaling": (draw_graphs, 4),
     "time-quality": (draw_quality, 1),
     "coloring-effect": (draw_effect, 2),
     "multigrid": (draw_multigrid, 2),
@@ -323,5 +334,6 @@ def draw(found: dict[str, Document], folder: Path) -> None:
     """A picture for each study that was run."""
     for name, (drawn, panels) in DRAWN.items():
         if name in found:
-            with picture(folder / f"study-{name}.svg", 1, panels, salt=name, figsize=(7.5, 4)) as (axes,):
-                drawn(found[name]["cases"], *axes)
+            shape, size = (math.ceil(panels / 2), min(panels, 2)), (7.5, 4 * math.ceil(panels / 2))
+            with picture(folder / f"study-{name}.svg", *shape, salt=name, figsize=size) as axes:
+                drawn(found[name]["cases"], *axes.flat)
