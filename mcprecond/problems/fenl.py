@@ -395,8 +395,8 @@ def fenl(
     2.5e-04
 
     By default neither the solution nor Newton's right-hand side depends on x and y, and all elements are alike, so that
-    CG without preconditioner, or with Jacobi's, solves a problem of one dimension. With k = 1 + 3 x, or on a mesh that
-    is not uniform, it does not:
+    CG with Jacobi's preconditioner solves a problem of one dimension. With k = 1 + 3 x, or on a mesh that is not
+    uniform, it does not:
 
     >>> problem = problems.fenl(8, profile=((1, 3, 0), (1, 0, 0), (1, 0, 0)), bubble=0.5)
     >>> T, steps = problem.solve()
@@ -422,9 +422,10 @@ def _three_numbers(value: Any, name: str, *, one_will_do: bool = True) -> tuple[
 
 def _polynomials(profile: Any) -> tuple[tuple[float, float, float], ...]:
     """The polynomials along x, y and z; three numbers are that along z."""
-    along_z = np.ndim(profile) == 1 and not any(np.ndim(c) for c in profile)
-    given = [(1.0, 0.0, 0.0)] * 2 + [profile] if along_z else profile
-    if not isinstance(given, list | tuple | np.ndarray) or len(given) != 3:
+    sequences = (list, tuple, np.ndarray)
+    of_all_axes = isinstance(profile, sequences) and any(isinstance(c, sequences) for c in profile)
+    given = profile if of_all_axes else [(1.0, 0.0, 0.0)] * 2 + [profile]
+    if len(given) != 3:
         raise ValueError(f"profile must be three finite numbers, or three times three, got {describe(profile)}")
     polynomials = tuple(_three_numbers(c, "profile", one_will_do=False) for c in given)
     for axis, polynomial in zip("xyz", polynomials, strict=True):

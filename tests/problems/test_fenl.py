@@ -334,6 +334,8 @@ def test_advection_must_be_one_or_three_finite_numbers(advection):
         ({"profile": ((1, -2, 0), (1, 0, 0), (1, 0, 0))}, "profile must be positive for all x"),
         ({"profile": ((1, 0), (1, 0), (1, 0))}, "profile must be three finite numbers"),
         ({"profile": "steep"}, "profile must be three finite numbers"),
+        ({"profile": ((1, 0), (1,))}, "profile must be three finite numbers, or three times three"),
+        ({"profile": ((1, 0, 0), 2.0, (1, 0, 0))}, "profile must be three finite numbers"),
         ({"bubble": 1.0}, "bubble must be above -1 and below 1"),
         ({"bubble": (0.0, np.nan, 0.0)}, "bubble must be a finite number or three of them"),
     ],
