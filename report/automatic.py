@@ -92,7 +92,7 @@ class Pair(NamedTuple):
 
     @classmethod
     def of(cls, case: Row) -> Pair | None:
-        """None where one of them fails."""
+        """Return None if CG fails with one of them."""
         rows, found = named(case["solvers"]), times(case)
         if not {"Jacobi", "SGS"} <= found.keys():
             return None
@@ -119,7 +119,7 @@ def when_sgs_pays(documents: list[Document]) -> str:
 
 
 def pairs_of(document: Document, *, is_small: bool) -> list[Pair]:
-    """Those of the small or of the large systems."""
+    """The pairs of the small systems of a run, or of the large ones."""
     cases = [case for case in document["cases"] if (case["nnz"] < SMALL) == is_small]
     return list(filter(None, map(Pair.of, cases)))
 
@@ -139,6 +139,7 @@ def said_of_sgs(documents: list[Document]) -> str:
 
 
 def cells_of(pairs: list[Pair]) -> list[str]:
+    """The cells of a line of `when_sgs_pays`."""
     count = crossing(pairs)
     below, above = ([pair for pair in pairs if (pair.iterations >= count) == pays] for pays in (False, True))
     right = sum(pair.times <= 1 for pair in below) + sum(pair.times > 1 for pair in above)

@@ -30,7 +30,7 @@ STUDIES: list[Row] = DESCRIBED["studies"]
 #: The functions that reduce several ratios to one, by their names in studies.toml.
 MEANS: dict[str, Callable[[list[Range]], Range]] = {"geometric mean": mean_of, "average": average, "largest": max}
 
-#: What Figure 4 of Deveci et al. compares EB with. ECL-GC and SIRG came later.
+#: Figure 4 of Deveci et al. compares EB with these methods. ECL-GC and SIRG were published later.
 COMPARED = ("csrcolor", "cc", "vb", "vb EF", "vb_bit", "vb_bit EF")
 
 Rows = list[Row]
@@ -262,7 +262,7 @@ def draw_rmat(rows: Rows, axes: Any) -> None:
 
 
 def draw_graphs(rows: Rows, *panels: Any) -> None:
-    """Time and colors over vertices and over edges, as the four panels of Figure 3 of Osama et al."""
+    """Draw time and colors over vertices and over edges, as in the four panels of Figure 3 of Osama et al."""
     table = Table([row | {"edges": row["entries"] / 2} for row in in_ms(rows).rows])
     for panel, (column, size) in zip(panels, product(("seconds", "colors"), ("vertices", "edges")), strict=True):
         over_size(table, column, panel, size).set(ylabel="time [ms]" if column == "seconds" else column)
@@ -313,8 +313,8 @@ def bars(rows: Rows, axes: Any, column: str, label: str, scale: float = 1.0) -> 
     beside_legend(axes, label, fontsize="small")
 
 
-#: What is drawn of a study, into the Axes of so many panels, two in a row.
 in_bars = partial(bars, column="seconds", scale=1e3)
+#: For each study the function that draws its picture, and the number of panels. There are at most two in a row.
 DRAWN: dict[str, tuple[Callable[..., None], int]] = {
     "table-v": (partial(in_bars, label="time of PCG with setup [ms]"), 1),
     "table-ii-iii": (draw_profile, 1),

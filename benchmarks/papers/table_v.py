@@ -139,7 +139,7 @@ def table_v(
 ) -> Table:
     """Make Table V of Deveci et al. with all its columns, for FENL and for linear systems.
 
-    Solves end where the norm of the residual is at most TOLERANCE, relative to that of the right-hand side.
+    A solve ends when the norm of its residual, relative to that of the right-hand side, is at most TOLERANCE.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def table_v(
         "CG", "Jacobi", "multigrid", or "SGS" and a coloring: a name in `COLORINGS`, or "csrcolor", which is cuSPARSE's
         own, on a GPU; with ", ordered" behind it, the colors are put into the best order.
     absolute : collection of str
-        The matrices for which the norm itself is to be at most TOLERANCE.
+        The matrices for which a solve ends when the norm itself is at most TOLERANCE.
     path, repeats, progress
         As in `coloring`. Every case is solved once to warm up.
 

@@ -33,7 +33,8 @@ __device__ __forceinline__ double at_gauss_point(const double* shape, int g, con
     return value;
 }
 
-// Along each axis, for the row of a corner of an element: two masses, and two stiffnesses or drifts.
+// The numbers from which the row of one corner in an element matrix is computed: along each axis, two entries of the
+// mass matrix, and two of the stiffness or drift matrix.
 struct Factors {
     double masses[3][2], others[3][2];
 
@@ -50,7 +51,8 @@ struct Factors {
         }
     }
 
-    // The entry for corner b: the sum of the products with two masses and one of the others.
+    // The entry in the column of corner b. For each axis, the stiffness (or drift) along this axis is multiplied by the
+    // masses along the other two; the entry is the sum of these three products.
     __device__ __forceinline__ double sum_products(int b) const {
         int p = b & 1, q = b >> 1 & 1, r = b >> 2;
         double across = masses[1][q] * others[0][p] + others[1][q] * masses[0][p];
@@ -58,7 +60,7 @@ struct Factors {
     }
 };
 
-// Store which intervals the element e of a node is the product of; return its volume.
+// Element e of a node is the product of three intervals: store their numbers, and return the volume of the element.
 __device__ __forceinline__ double locate(int x, int y, int z, int e, const double* widths, int count, int* intervals) {
     intervals[0] = x - 1 + (e & 1), intervals[1] = y - 1 + (e >> 1 & 1), intervals[2] = z - 1 + (e >> 2);
     return widths[intervals[0]] * widths[count + intervals[1]] * widths[2 * count + intervals[2]];

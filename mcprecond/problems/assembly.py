@@ -1,8 +1,9 @@
 """The rows of FENL: its pattern, residual and Jacobian, from tables of integrals along each axis.
 
-What is linear in T comes from ``axes[d, i, kind]``: matrices of two by two for the two nodes of the interval i on axis
-d (x, y and z), which are masses with the profile of the conductivity, stiffnesses, masses, and drifts. An element is
-the product of three intervals, and ``widths[d, i]`` has their lengths.
+An element is the product of three intervals; interval i on axis d (x, y or z) has the length ``widths[d, i]``. The
+terms that are linear in T are computed from matrices of two by two for the two nodes of an interval:
+``axes[d, i, kind]`` is the mass matrix weighted with the profile of the conductivity (kind 0), the stiffness matrix
+(1), the mass matrix (2) and the drift matrix (3).
 
 Rows are assembled one by one, each by one thread from the up to eight elements around its node, in the same order
 everywhere: the result does not depend on the number of threads, and without advection it is symmetric to the last bit.
@@ -69,7 +70,9 @@ def at_gauss_point(shape, g, corners):
 
 @compile_row
 def fill_factors(axes, intervals, e, kind, masses, others):
-    """The factors of the entries in the row of corner 7 - e: along each axis the masses, and what follows them."""
+    """Copy the numbers from which the row of corner 7 - e is computed: along each axis, its rows of the matrices `kind`
+    (a mass matrix) and `kind` + 1 (the stiffness or drift matrix).
+    """
     for d in range(3):
         own = (7 - e) >> d & 1
         for q in range(2):
@@ -79,7 +82,9 @@ def fill_factors(axes, intervals, e, kind, masses, others):
 
 @compile_row
 def sum_products(masses, others, b):
-    """The entry for corner b: the sum of the products with two masses and one of the others."""
+    """The entry in the column of corner b. For each axis, the stiffness (or drift) along this axis is multiplied by the
+    masses along the other two; the entry is the sum of these three products.
+    """
     p, q, r = b & 1, b >> 1 & 1, b >> 2
     across = masses[1, q] * others[0, p] + others[1, q] * masses[0, p]
     return masses[2, r] * across + others[2, r] * (masses[1, q] * masses[0, p])
@@ -87,7 +92,7 @@ def sum_products(masses, others, b):
 
 @compile_row
 def locate(x, y, z, e, widths, intervals):
-    """Store which intervals the element e of a node is the product of; return its volume."""
+    """Element e of a node is the product of three intervals: store their numbers, and return the element's volume."""
     intervals[0], intervals[1], intervals[2] = x - 1 + (e & 1), y - 1 + (e >> 1 & 1), z - 1 + (e >> 2)
     return widths[0, intervals[0]] * widths[1, intervals[1]] * widths[2, intervals[2]]
 
@@ -107,7 +112,7 @@ def fill_indices(first, end, m, indptr, indices):
 
 @KERNELS.per_item
 def assemble_residual(first, end, m, T, axes, kinds, widths, shape, bottom, top, R):
-    """R at every node; the kinds are 1 without a wind, and 2 with one."""
+    """R at every node. `kinds` is 1 for diffusion alone, and 2 for diffusion and advection."""
     corners, intervals = np.empty(8), np.empty(3, np.int64)
     masses, others = np.empty((3, 2)), np.empty((3, 2))
     for v in range(first, end):

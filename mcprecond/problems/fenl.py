@@ -403,8 +403,7 @@ def fenl(
     >>> len(steps)
     3
     """
-    given = {"advection": advection, "conductivity": conductivity, "profile": profile, "bubble": bubble}
-    return FENL(n, **given, device=device)
+    return FENL(n, advection=advection, conductivity=conductivity, profile=profile, bubble=bubble, device=device)
 
 
 def _three_numbers(value: Any, name: str, *, one_will_do: bool = True) -> tuple[float, float, float]:
@@ -421,7 +420,7 @@ def _three_numbers(value: Any, name: str, *, one_will_do: bool = True) -> tuple[
 
 
 def _polynomials(profile: Any) -> tuple[tuple[float, float, float], ...]:
-    """The polynomials along x, y and z; three numbers are that along z."""
+    """The coefficients of the polynomials along x, y and z. Three numbers alone are those of the polynomial along z."""
     sequences = (list, tuple, np.ndarray)
     of_all_axes = isinstance(profile, sequences) and any(isinstance(c, sequences) for c in profile)
     given = profile if of_all_axes else [(1.0, 0.0, 0.0)] * 2 + [profile]
@@ -438,7 +437,7 @@ def _polynomials(profile: Any) -> tuple[tuple[float, float, float], ...]:
 
 
 def _bump(t: np.ndarray) -> np.ndarray:
-    """What nodes move by where bubble is 1."""
+    """The displacements of nodes at t for bubble = 1."""
     return np.sin(2 * np.pi * (t % 1)) / (2 * np.pi)  # with % it is exactly zero at the ends
 
 

@@ -21,7 +21,7 @@ from mcprecond.backends import Backend
 from mcprecond.linalg.sums import norm_of
 from mcprecond.solvers.backward import accurate_residual, energy_of
 from mcprecond.solvers.columns import join_columns
-from mcprecond.solvers.energy import UNITS, Found
+from mcprecond.solvers.energy import UNITS, Squares
 from mcprecond.solvers.result import Reason, SolveResult, add_stages
 
 #: The relative tolerance of the solve for a correction, in the energy norm. It is this small because CG finds the
@@ -91,19 +91,19 @@ def residual_of(column: SolveResult[Any]) -> Any:
     return accurate_residual(matrix, b, column.x)
 
 
-def find_error(column: SolveResult[Any], r: Any, correction: SolveResult[Any]) -> Found | None:
+def find_error(column: SolveResult[Any], r: Any, correction: SolveResult[Any]) -> Squares | None:
     """The error of x, whose residual is r, by the correction for r; None if that broke down, or is not finite."""
     if correction.reason in BREAKDOWNS:
         return None
     (matrix, b), of_error = column._system, correction._coefficients
     error = 0.0 if of_error is None else max(of_error.whole, of_error.hidden)
-    found = Found(error, energy_of(matrix, b, column.x, r) + error)
+    found = Squares(error, energy_of(matrix, b, column.x, r) + error)
     return found if all(map(math.isfinite, found)) else None
 
 
 def judge(
     column: SolveResult[Any],
-    before: Found | None,
+    before: Squares | None,
     correction: SolveResult[Any],
     rtol: float,
     atol: float,

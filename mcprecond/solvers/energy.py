@@ -54,8 +54,8 @@ class ErrorEstimate(NamedTuple):
     delay: int
 
 
-class Found(NamedTuple):
-    """Squares of the energy norms of the error of x and of the solution, by the correction of x."""
+class Squares(NamedTuple):
+    """The squares of the energy norms of the error of x and of the solution."""
 
     error: float
     whole: float
@@ -75,8 +75,8 @@ class Coefficients:
     hidden, hidden_at : float, int
         What CG does not see of the square of the error, and after how many iterations that was found; see
         weak_parts.py.
-    found : Found, optional
-        Where the correction of x was found; see correction.py.
+    found : Squares, optional
+        By the correction of x, if there is one; see correction.py.
     """
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class Coefficients:
         self.products: list[float] = []
         self.of_guess, self.starts = 0.0, [0]
         self.hidden, self.hidden_at = 0.0, -1
-        self.found: Found | None = None
+        self.found: Squares | None = None
 
     def rescale(self, shift: int) -> None:
         """Take note that b and x were multiplied by 2^shift."""

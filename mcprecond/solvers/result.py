@@ -18,7 +18,7 @@ from mcprecond.solvers.backward import (
     find_componentwise_error,
     least_error,
 )
-from mcprecond.solvers.energy import Found
+from mcprecond.solvers.energy import Squares
 from mcprecond.solvers.shown import describe, draw, way_of
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class SolveResult(Generic[ArrayT]):
         return float(np.sqrt(squares.error / squares.whole)) if squares is not None and squares.whole > 0 else np.nan
 
     @cached_property
-    def _squares(self) -> Found | None:
+    def _squares(self) -> Squares | None:
         """The squares of the energy norms of the error and of the solution; None where they are not known."""
         known, estimate = self._coefficients, self._estimate
         if known is not None and known.found is not None:
@@ -168,11 +168,11 @@ class SolveResult(Generic[ArrayT]):
             return None
         error = max(estimate.last, known.hidden)
         if self._system is None:
-            return Found(error, estimate.whole + error)
+            return Squares(error, estimate.whole + error)
         matrix, b = self._system
         r = accurate_residual(matrix, b, self.x)
         error = max(error, least_error(matrix, self.x, r))
-        return Found(error, energy_of(matrix, b, self.x, r) + error)
+        return Squares(error, energy_of(matrix, b, self.x, r) + error)
 
     @cached_property
     def energy_errors(self) -> npt.NDArray[np.float64]:

@@ -157,13 +157,13 @@ def coloring(
         peak = peak_bytes(lambda: call.color(A, 0), backend.name)
         found: list[Any] = []
         # The first call is to warm up.
-        time = time_calls(lambda: found.append(call.color(A, max(len(found) - 1, 0))), backend.synchronize, repeats)
+        timing = time_calls(lambda: found.append(call.color(A, max(len(found) - 1, 0))), backend.synchronize, repeats)
         colorings = [one if isinstance(one, Coloring) else coloring_of(admit(A)[0], one) for one in found[1:]]
         counts = count_columns("colors", [one.n_colors for one in colorings])
         counts |= count_columns("rounds", [one.rounds for one in colorings])
         counts |= count_columns("conflicts", [int(one.history[:, 1].sum()) for one in colorings])
         proper = all(one.is_valid(A) if call.distance == 1 else _is_valid_at_2(A, one) for one in colorings)
-        times = {**time.columns("seconds"), "spread": time.spread}
+        times = {**timing.columns("seconds"), "spread": timing.spread}
         return {**counts, **times, "peak_bytes": peak, "verified": proper}
 
     return run_cases(record, matrices, cases, prepare, measure, progress)
@@ -207,12 +207,11 @@ def convergence(
     -------
     Table
         Columns: matrix, method (the label), device, vertices (rows), entries, colors, iterations (the median, beside
-        it iterations_least, iterations_most and iterations_mean), seconds (setup and
-        solve together), spread (of the solve: slowest less fastest), setup_seconds and solve_seconds (medians),
-        product_seconds (of A @ x) and application (the time of M @ r relative to it), the first and third quartiles of
-        seconds, solve_seconds and application, residual (the true one, relative
-        to b), error (relative, in the 2-norm), verified (converged, and the true residual within rtol), reason, solver,
-        rtol, maxiter, seed, repeats.
+        it iterations_least, iterations_most and iterations_mean), seconds (setup and solve together), spread (of the
+        solve: slowest less fastest), setup_seconds and solve_seconds (medians), product_seconds (of A @ x) and
+        application (the time of M @ r relative to it), the first and third quartiles of seconds, solve_seconds and
+        application, residual (the true one, relative to b), error (relative, in the 2-norm), verified (converged, and
+        the true residual within rtol), reason, solver, rtol, maxiter, seed, repeats.
 
     Raises
     ------

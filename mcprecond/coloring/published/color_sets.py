@@ -132,7 +132,7 @@ def keep_scattered(first, end, E, C, CS, VF, kept, counter):
 
 @compile_part
 def keep_edges(pps, length, E, C, CS, VF, kept, counter):
-    """FORBIDCOLORS and CREATENEWEDGELIST, either way; returns the new length."""
+    """FORBIDCOLORS and CREATENEWEDGELIST, by a prefix sum or by an atomic counter; returns the new length."""
     if pps:
         return keep_in_order(length, E, C, CS, VF, kept)
     counter[0] = 0

@@ -108,11 +108,11 @@ def eb(
         Whether to run the paper's rounds, from a list of all edges (`mcprecond.coloring.published.edges`). At
         distance 1 only.
     tentative : bool
-        Whether uncolored ends of an edge tell each other what they intend (Section III-B2). If False, `published` has
-        to be True.
+        Whether the uncolored ends of an edge exchange tentative colors (Section III-B2). If False, `published` has to
+        be True.
     drop_edges : bool
-        Whether edges that can say nothing new are dropped from the list (Section III-B3). If False, `published` has to
-        be True, and `worklist` means nothing.
+        Whether an edge leaves the list once it cannot forbid another color (Section III-B3). If False, `published` has
+        to be True, and `worklist` is ignored.
 
     Returns
     -------

@@ -11,8 +11,9 @@ gives way (Sections III-B2 and IV-D, Figure 1). A vertex goes on to the next col
 nothing free, VFORBIDDEN being full (the text on Algorithm 9; its line 9 has the opposite). And who chooses again as the
 other end intends the same color does not choose that one again, which lines 10-13 of Algorithm 8 would let it do.
 
-Tentative colors and the dropping of edges, the paper's second and third optimization (Section III-B), can be left out.
-The first one cannot: Algorithm 5 as it is has a FORBIDDEN for all colors at each vertex, in place of color sets.
+Options turn off tentative colors and the dropping of edges, the paper's second and third optimization (Section III-B).
+Its first one, color sets, is always on: without them each vertex would need an array FORBIDDEN with an entry for each
+color.
 
 Colors are not bounded by the degree. A tentative color that was taken back stays in TVFORBIDDEN until the round ends,
 so a vertex may find more colors forbidden than it has neighbors, and choose a higher one.

@@ -32,7 +32,7 @@ template <bool FUSED> struct Extremes {
     }
 };
 
-// Of every `stride`-th number of a segment.
+// Reduce every `stride`-th number of a segment.
 template <bool FUSED>
 __device__ Extremes<FUSED> reduce_own(OFFSET first, OFFSET end, int stride, const long long* reached) {
     Extremes<FUSED> found = {NOBODY, (unsigned long long)NOBODY};
@@ -43,7 +43,7 @@ __device__ Extremes<FUSED> reduce_own(OFFSET first, OFFSET end, int stride, cons
     return found;
 }
 
-// Every thread of the warp gets the reduction over it.
+// Reduce over a warp. Every thread gets the result.
 template <bool FUSED> __device__ __forceinline__ void reduce_warp(Extremes<FUSED>& found) {
     for (int step = WARP / 2; step > 0; step /= 2) {
         long long above = __shfl_xor_sync(FULL_WARP, found.most, step);
@@ -51,7 +51,7 @@ template <bool FUSED> __device__ __forceinline__ void reduce_warp(Extremes<FUSED
     }
 }
 
-// Every thread of the block gets the reduction over it.
+// Reduce over a block. Every thread gets the result.
 template <bool FUSED> __device__ void reduce_block(Extremes<FUSED>& found) {
     __shared__ Extremes<FUSED> partial[BLOCK / WARP];
     reduce_warp(found);
@@ -95,7 +95,8 @@ struct Control {  // lies in `scratch`, which the host zeroes
     int length[2];  // of the frontiers, by parity of the round
 };
 
-// All rounds: the maxima of a round get a color, and the minima the next one. Who is both is a minimum.
+// Run all rounds. In each round the vertices above all of their uncolored neighbors get one color. If FUSED, those
+// below all of these get the next color; a vertex without uncolored neighbors counts as one of them.
 template <bool FUSED>
 __device__ void color_in_rounds(long long n, const OFFSET* indptr, const int* indices, uint32 seed, int* colors,
                                 int* worklists, long long* reached, long long* largest, long long* smallest,

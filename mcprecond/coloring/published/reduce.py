@@ -38,7 +38,8 @@ def is_reduce(graph: Graph, *, seed: int = 0, fused: bool = False) -> tuple[Any,
     seed : int
         Selects the random numbers, one per vertex; the vertex number decides between equal ones.
     fused : bool
-        Whether a reduction finds the minima as well, so that a round colors two sets.
+        If True, one reduction finds both the largest and the smallest number of each neighborhood, and a round colors
+        two independent sets.
 
     Returns
     -------

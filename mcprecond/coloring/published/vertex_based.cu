@@ -14,8 +14,8 @@ struct Control {  // lies in `scratch`, which the host zeroes
     int counts[1];  // vertices kept by each block; as long as scratch allows
 };
 
-// Which end of an edge in conflict is recolored; `rule` is a place in RESOLUTIONS of vertex_based.py. No two vertices have
-// the same random number, since `mix` can be undone.
+// Decides which end of an edge in conflict is recolored; `rule` is an index into RESOLUTIONS of vertex_based.py. No two
+// vertices have the same random number, since `mix` is a bijection.
 struct Resolution {
     long long rule, seed;
     const int* degrees;

@@ -10,7 +10,8 @@ same vertex, and colors are bounded by the degree for IPGC only, where there are
 
 The next worklist is made by one atomic increment for each vertex in conflict, or by marks and their prefix sum, which
 keeps the order (Section IV-A). As in Section IV-D, the smaller index gives way; line 4 of Algorithm 3 has the larger.
-Of random numbers the smaller one gives way. They are hashes, no two of which are the same for one seed.
+If random numbers decide, the vertex with the smaller one gives way. They are hashes of the vertices by a bijection, so
+that no two are equal.
 
 On a CPU one thread colors, so that the options change nothing there.
 """
@@ -87,7 +88,7 @@ def vb(
 ) -> tuple[Any, Any]:
     """Color by VB (Section III-A1, Algorithm 4): FORBIDDEN is a private array of MAXFORBID flags.
 
-    A vertex looks for a color in one COLORRANGE of so many after the other and traverses its neighbors once for each.
+    A vertex searches one COLORRANGE of MAXFORBID colors after the other, and traverses its neighbors once for each.
 
     Parameters
     ----------
@@ -105,7 +106,8 @@ def vb(
     worklist : {"atomic", "pps"}
         How vertices in conflict are listed: by an atomic counter or by a prefix sum (Section IV-A).
     max_forbid : int
-        MAXFORBID, from 1 to 1024. With 64 the paper found memory and work in balance. A GPU compiles a kernel for each.
+        MAXFORBID, from 1 to 1024. The paper takes 64, which balances memory and work. For a GPU, each value compiles
+        another kernel.
 
     Returns
     -------
