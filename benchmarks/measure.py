@@ -131,6 +131,11 @@ def graph_ms(function: Callable[[], Any], calls: int = 10, repeats: int = 10) ->
 def queued_ms(function: Callable[[], Any], calls: int = 20, repeats: int = 10) -> Times:
     """Median device time of a library call, which may not be capturable: so many of them wait in the stream behind a
     pause, then run back to back, without what the host needs to launch them.
+
+    Raises
+    ------
+    ValueError
+        If the call waits for the device.
     """
     import cupy
 
@@ -141,7 +146,7 @@ def queued_ms(function: Callable[[], Any], calls: int = 20, repeats: int = 10) -
     for _ in range(calls):
         function()
     to_queue = time.perf_counter() - started
-    times = []
+    longest, times = 10 * to_queue, []
     while len(times) < repeats:
         start, end = cupy.cuda.Event(), cupy.cuda.Event()
         cupy.cuda.Device().synchronize()
@@ -154,6 +159,8 @@ def queued_ms(function: Callable[[], Any], calls: int = 20, repeats: int = 10) -
         end.synchronize()
         if queued_in_time:
             times.append(cupy.cuda.get_elapsed_time(start, end) / calls)
+        elif to_queue > longest:
+            raise ValueError("the call waits for the device, so that none can be queued behind a pause")
         else:
             to_queue *= 1.5
     return Times(times)

@@ -5,16 +5,20 @@
 
 builds it, unless its binary is given, writes the files that it reads, calls it, and writes
 benchmarks/results/opponents/run-NAME.json (or where --output says), with lines as in the other files there. Each call
-is a process of its own; times are those that the code prints, and the medians those of the calls.
+is a process of its own; times are those that the code prints, and the medians those of the calls. Where a coloring of
+ours is that of the same paper, it has a line beside it: its time on the device, without what the host needs to launch.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +29,10 @@ sys.path.insert(1, str(Path(__file__).resolve().parent.parent))  # where the ben
 from cases import GRAPHS, MATRICES, SEED
 from codes import CODES, SUCCESS, Code, Line
 from files import write_graph, write_system
-from measure import RESULTS, Times, save
+from measure import COLORING, RESULTS, Times, queued_ms, save, wall_ms
 
-from mcprecond.backends import gpu_problem
+from mcprecond.backends import get_backend, gpu_problem
+from mcprecond.coloring import COLORINGS, Graph, finish
 from mcprecond.studies.measure import provenance
 
 KIND = "run by benchmarks/opponents/run.py"
@@ -47,10 +52,11 @@ def main() -> None:
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
     name, code = arguments.code, CODES[arguments.code]
+    ours = code.ours if gpu_problem() is None else {}
     output = arguments.output or RESULTS / "opponents" / f"run-{name}.json"
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        binary = arguments.binary or built(code, arguments.sources.resolve(), folder, arguments.arch)
+        binary = arguments.binary or built(code, edited(code, arguments.sources, folder), folder, arguments.arch)
         cases = []
         for case in arguments.cases:
             file, facts = written(case, code, arguments.small, folder)
@@ -59,15 +65,64 @@ def main() -> None:
                 for variant in code.variants
             ]
             file.unlink()
+            if ours:
+                lines += [facts | line for line in colored_by_us(GRAPHS[case](arguments.small), ours)]
             cases.append({"name": case, "lines": lines})
             print(cases[-1], flush=True)
             made = provenance(gpu_problem() is None)
-            del made["code"]  # it is not ours
+            rooms = COLORING if ours else ()
+            made["code"] = {part: digest for part, digest in made["code"].items() if part.split("/")[0] in rooms}
             versions = {key: version for key, version in made["versions"].items() if key in ("cuda", "driver")}
             versions[name] = version_of(arguments.sources or arguments.binary.parent)
+            if ours:
+                versions["mcprecond"] = made["versions"]["mcprecond"]
             about = {"benchmark": "opponents", "kind": KIND, "about": f"{name} on our files"}
             facts_of_run = {"seed": SEED, "small": arguments.small, "cases": cases}
             save(about | made | {"versions": versions} | facts_of_run, output)
+
+
+def edited(code: Code, sources: Path, folder: Path) -> Path:
+    """A copy of the sources with the edits of a code; the sources themselves where there are none.
+
+    Raises
+    ------
+    ValueError
+        If there is nothing to edit: it is another version.
+    """
+    if not code.edits:
+        return sources.resolve()
+    copy = shutil.copytree(sources, folder / "sources", ignore=shutil.ignore_patterns(".git"))
+    left = dict(code.edits)
+    for path in [path for path in copy.rglob("*") if path.suffix in (".cu", ".cuh", ".h", ".cpp")]:
+        before = text = path.read_text(errors="surrogateescape")
+        for pattern, replacement in code.edits.items():
+            text, count = re.subn(pattern, replacement, text)
+            if count:
+                left.pop(pattern, None)
+        if text != before:
+            path.write_text(text, errors="surrogateescape")
+    if left:
+        raise ValueError(
+            f"nothing in {sources} matches {', '.join(left)}; edit the record of this code for its version"
+        )
+    return copy
+
+
+def colored_by_us(matrix: Any, ours: dict[str, tuple[str, dict[str, Any]]]) -> list[Line]:
+    """Lines of our colorings, checked, with times on the device, or where the host waits for it of both."""
+    backend = get_backend("gpu")
+    A = backend.sparse.csr_matrix(matrix)
+    graph, lines = Graph.of(A), []
+    for name, (method, options) in ours.items():
+        run = partial(COLORINGS[method], graph, **options)
+        coloring = finish(*run(), method, backend)
+        try:
+            ms = queued_ms(run, calls=5)
+        except ValueError:
+            ms = wall_ms(run, backend.synchronize)
+        found = {"ms": ms, "colors": coloring.n_colors, "rounds": coloring.rounds, "valid": coloring.is_valid(A)}
+        lines.append({"algo": f"mcprecond {method} {name}"} | found)
+    return lines
 
 
 def built(code: Code, sources: Path, folder: Path, arch: int) -> Path:

@@ -162,44 +162,6 @@ struct Problem {
     }
 };
 
-// Round r of the log counts the vertices that had their color after r visits; most rounds are added up per block first.
-#define SHARED_ROUNDS 64
-
-struct VisitLog {
-    int2* log;
-    long long last;
-    int* counts;  // of this block, SHARED_ROUNDS of them
-
-    __device__ void add(int visits, int count) {
-        int row = (int)min((long long)visits, last);
-        atomicAdd(&log[row].x, count);
-        if (row > ptx::load_l2(&log[0].x)) atomicMax(&log[0].x, row);
-    }
-    __device__ void colored_after(int visits) {
-        if (visits < SHARED_ROUNDS)
-            atomicAdd(&counts[visits], 1);
-        else
-            add(visits, 1);
-    }
-    // A whole warp at once.
-    __device__ __forceinline__ void colored_in(int round, int count) {
-        if (lane_id() || count == 0) return;
-        if (round < SHARED_ROUNDS)
-            atomicAdd(&counts[round], count);
-        else
-            add(round, count);
-    }
-    __device__ void open() {
-        for (int r = threadIdx.x; r < SHARED_ROUNDS; r += blockDim.x) counts[r] = 0;
-        __syncthreads();
-    }
-    __device__ void close() {
-        __syncthreads();
-        for (int r = threadIdx.x; r < SHARED_ROUNDS; r += blockDim.x)
-            if (counts[r]) add(r, counts[r]);
-    }
-};
-
 // ---- The vertices of a block. If it sorts them, they are those that its teams come to when all teams stride over row
 // order. They stand in the same places of the worklist, so a team finds its own there as it would in a list of all
 // vertices. In a list of all vertices those of a block are far apart: long rows come first there.

@@ -542,9 +542,19 @@ def test_who_keeps_its_color_in_rig_and_sirg(method, options, by_degree, prepare
                 paired |= {v, u}
                 lost.append(min(v, u, key=rank.__getitem__))
 
-        def prepare(given: dict[str, Any], colors: np.ndarray = colors) -> None:
+        higher = [sorted(u for u in around if rank[u] > rank[v]) for v, around in enumerate(near)]
+
+        def prepare(given: dict[str, Any], colors: np.ndarray = colors, higher: list[list[int]] = higher) -> None:
             given["C"][:] = to_device(colors)
             given["rounds"], given["worklists"][0] = 2, to_device(np.arange(len(colors)))
+            indptr = backend.to_host(given["indptr"])
+            conflicting, next_vertices = np.empty(int(indptr[-1]), np.int32), indptr[1:].copy()
+            for v, some in enumerate(higher):
+                next_vertices[v] -= len(some)
+                conflicting[next_vertices[v] : indptr[v + 1]] = some
+            given["next_vertices"][:] = to_device(next_vertices)
+            if by_degree:
+                given["conflicting"][:] = to_device(conflicting)
 
         given = prepared(to_device(A), method, "color_with_palettes", prepare, **options)
         found = backend.to_host(given["C"])

@@ -10,34 +10,110 @@
 
 #if BITS == 64
 typedef uint64 Word;
+#define FEW WORDS_OF_64
 #else
 typedef uint32 Word;
+#define FEW WORDS_OF_32
 #endif
 
-__device__ __forceinline__ int first_set(uint32 word) { return __ffs((int)word); }
-__device__ __forceinline__ int first_set(uint64 word) { return __ffsll((long long)word); }
+#define AT_ONCE 8  // neighbors whose colors a thread loads before it uses one of them
 
-__device__ int minimum_color(int v, const OFFSET* indptr, const int* indices, const int* C, Word* palette, int words) {
-    for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k) {
-        int u = indices[k], color = ptx::load_l2(&C[u]);
-        if (u != v && color >= 0 && color < words * BITS) palette[color / BITS] &= ~((Word)1 << color % BITS);
-    }
-    int found = UNCOLORED;
-    for (int w = 0; w < words && found == UNCOLORED; ++w)
-        if (palette[w]) found = w * BITS + first_set(palette[w]) - 1;
-    for (int w = 0; w < words; ++w) palette[w] = ~(Word)0;
-    return found;
-}
+__device__ __forceinline__ int first_set(uint32 word) { return __ffs((int)word) - 1; }
+__device__ __forceinline__ int first_set(uint64 word) { return __ffsll((long long)word) - 1; }
 
-__device__ bool in_conflict(int v, const OFFSET* indptr, const int* indices, const int* degrees, bool by_degree,
-                            const int* C) {
-    int own = ptx::load_l2(&C[v]);
-    for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k) {
-        int u = indices[k];
-        if (ptx::load_l2(&C[u]) == own && gives_way(v, u, by_degree, degrees)) return true;
+// All bits are set at first, and again after find_color.
+struct Palette {
+    Word *words, own[FEW];  // in memory, or if that is nullptr in registers
+    int count;
+
+    __device__ __forceinline__ Palette(Word* words, int count) : words(words), count(count) { set_own(); }
+    __device__ __forceinline__ void set_own() {
+#pragma unroll
+        for (int w = 0; w < FEW; ++w) own[w] = w < count ? ~(Word)0 : 0;
     }
-    return false;
-}
+    __device__ __forceinline__ void unset(int color) {
+        if (color < 0 || color >= count * BITS) return;
+        Word others = ~((Word)1 << color % BITS);
+        if (words) {
+            words[color / BITS] &= others;
+        } else {
+#pragma unroll
+            for (int w = 0; w < FEW; ++w)
+                if (w == color / BITS) own[w] &= others;
+        }
+    }
+    __device__ __forceinline__ int find_color() {
+        int found = UNCOLORED;
+        if (words) {
+            for (int w = 0; w < count && found == UNCOLORED; ++w)
+                if (words[w]) found = w * BITS + first_set(words[w]);
+            for (int w = 0; w < count; ++w) words[w] = ~(Word)0;
+        } else {
+#pragma unroll
+            for (int w = FEW - 1; w >= 0; --w)
+                if (own[w]) found = w * BITS + first_set(own[w]);
+            set_own();
+        }
+        return found;
+    }
+};
+
+struct Problem {
+    const OFFSET* indptr;
+    const int *indices, *degrees;
+    bool by_degree;
+    int *C, *conflicting;
+    OFFSET* next_vertices;  // where S(v) begins in `conflicting`; it ends with the row
+
+    // Load the neighbors in indices[k..end), and their colors; where there is none, v and UNCOLORED.
+    __device__ __forceinline__ void load(int v, const int* list, OFFSET k, OFFSET end, int* u, int* color) const {
+#pragma unroll
+        for (int j = 0; j < AT_ONCE; ++j) u[j] = k + j < end ? list[k + j] : v;
+#pragma unroll
+        for (int j = 0; j < AT_ONCE; ++j) color[j] = u[j] != v ? ptx::load_l2(&C[u[j]]) : UNCOLORED;
+    }
+
+    __device__ __forceinline__ int minimum_color(int v, Palette& palette) const {
+        for (OFFSET k = indptr[v], end = indptr[v + 1]; k < end; k += AT_ONCE) {
+            int u[AT_ONCE], color[AT_ONCE];
+            load(v, indices, k, end, u, color);
+#pragma unroll
+            for (int j = 0; j < AT_ONCE; ++j) palette.unset(color[j]);
+        }
+        return palette.find_color();
+    }
+
+    // The same, and S(v), the neighbors of higher priority, at the end of v's row; by index they are there already.
+    __device__ __forceinline__ int first_color(int v, Palette& palette) const {
+        OFFSET end = indptr[v + 1], next = end;
+        for (OFFSET k = indptr[v]; k < end; k += AT_ONCE) {
+            int u[AT_ONCE], color[AT_ONCE];
+            bool higher[AT_ONCE];
+            load(v, indices, k, end, u, color);
+#pragma unroll
+            for (int j = 0; j < AT_ONCE; ++j) higher[j] = gives_way(v, u[j], by_degree, degrees);
+#pragma unroll
+            for (int j = 0; j < AT_ONCE; ++j) {
+                palette.unset(color[j]);
+                next -= higher[j];
+                if (higher[j] && by_degree) conflicting[next] = u[j];
+            }
+        }
+        next_vertices[v] = next;
+        return palette.find_color();
+    }
+
+    __device__ __forceinline__ bool in_conflict(int v, int own) const {
+        bool found = own == UNCOLORED;
+        for (OFFSET k = next_vertices[v], end = indptr[v + 1]; k < end && !found; k += AT_ONCE) {
+            int u[AT_ONCE], color[AT_ONCE];
+            load(v, by_degree ? conflicting : indices, k, end, u, color);
+#pragma unroll
+            for (int j = 0; j < AT_ONCE; ++j) found |= color[j] == own;
+        }
+        return found;
+    }
+};
 
 struct Slot {
     int length;   // of the next worklist
@@ -55,21 +131,25 @@ struct Control {  // lies in `scratch`, which the host zeroes
 // The first `threads` threads have palettes and color.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     color_with_palettes(long long threads, long long n, const OFFSET* indptr, const int* indices, const int* degrees,
-                        long long by_degree, long long of_vertices, int* C, int* worklists, long long rounds,
-                        long long length, Word* palettes, long long words, void* scratch, int2* log) {
+                        long long by_degree, long long of_vertices, int* C, int* conflicting, OFFSET* next_vertices,
+                        int* worklists, long long rounds, long long length, Word* palettes, long long words,
+                        void* scratch, int2* log) {
     int round = (int)rounds, left = (int)length;
     auto control = (Control*)scratch;
+    Problem problem = {indptr, indices, degrees, by_degree != 0, C, conflicting, next_vertices};
     bool lacking = false;
     threads = min(threads, thread_count());  // whole blocks
     long long own_first = thread_id() < threads ? thread_id() : 0x7fffffffffffffff;
-    auto colored = [&](int v) {
-        return minimum_color(v, indptr, indices, C, palettes + (of_vertices ? v : thread_id()) * words, (int)words);
+    Palette palette(words > FEW || of_vertices ? palettes + thread_id() * words : nullptr, (int)words);
+    auto palette_of = [&](int v) -> Palette& {
+        if (of_vertices) palette.words = palettes + v * words;
+        return palette;
     };
     if (round == 0) {  // COLORING
         for (long long v = thread_id(); v < n; v += thread_count()) C[v] = UNCOLORED;
         grid_barrier(&control->arrivals);
         for (long long v = own_first; v < n; v += threads) {
-            int color = colored((int)v);
+            int color = problem.first_color((int)v, palette_of((int)v));
             C[v] = color;
             if (color == UNCOLORED) control->slots[0].lacking = 1;
         }
@@ -86,10 +166,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
         for (long long i0 = own_first - (thread_id() < threads ? lane_id() : 0); i0 < left; i0 += threads) {
             long long i = i0 + lane_id();
             int v = i >= left ? 0 : round == 1 ? (int)i : ptx::load_l2(&W_in[i]);
-            bool recolor = i < left &&
-                           (ptx::load_l2(&C[v]) == UNCOLORED || in_conflict(v, indptr, indices, degrees, by_degree, C));
+            bool recolor = i < left && problem.in_conflict(v, ptx::load_l2(&C[v]));
             if (recolor) {
-                int color = colored(v);
+                int color = problem.minimum_color(v, palette_of(v));
                 C[v] = color;
                 if (color == UNCOLORED) slot->lacking = 1;
             }

@@ -13,8 +13,11 @@ estimates them. SIRG has words of 64 bits where more than 32 colors may be neede
 palettes that begin with 256 colors and double when a vertex finds nothing free (optimization 2, Section 4.2).
 Section 6.4 compares palettes of threads with palettes of vertices; `palettes` chooses between them.
 
-The array `nextVertices` of Section 5 is left out: which of two neighbors comes first matters only if they have the
-same color. On a CPU one thread colors, so that the options change nothing there.
+The array `nextVertices` of Section 5 tells where in the row of a vertex the neighbors begin that it is checked against,
+those of higher priority. By index they are the last ones of a sorted row; by degree they are listed in rows of another
+array, `conflicting`. In the authors' code the host does so as it reads the graph, before anything is timed; here the
+coloring phase does it. A thread's palette stays in registers if it has 256 colors at most, or a single word of 32 bits.
+On a CPU one thread colors, so that the options change nothing there.
 """
 
 from __future__ import annotations
@@ -34,6 +37,8 @@ KERNELS = KernelSet(__file__, "OFFSET BITS")
 
 OWNERS = ("threads", "vertices")  # of palettes
 K0 = 256  # colors in a palette of SIRG at first
+FEW = {64: K0 // 64, 32: 1}  # words of so many bits that stay in registers
+CUDA_CONSTANTS = {f"WORDS_OF_{bits}": words for bits, words in FEW.items()}
 MOST_THREADS = {"cpu": BLOCK, "gpu": 2**18}
 PALETTE_BYTES = 2**30  # over all threads, unless a single block needs more; palettes of vertices take what they need
 
@@ -113,6 +118,8 @@ def resolve_in_palettes(
     """Fig. 2, with palettes of `max_color` colors that double until all vertices are colored."""
     xp, backend, n = graph.backend.xp, graph.backend, graph.n
     C, worklists, log = xp.empty(n, np.int32), xp.empty((2, n), np.int32), new_log(graph)
+    conflicting = xp.empty(graph.indices.size if by_degree else 0, np.int32)
+    next_vertices = xp.empty(n, graph.indptr.dtype)
     rounds, left = 0, n
     while left:
         word = np.uint64 if long_words and max_color > 32 else np.uint32
@@ -120,7 +127,8 @@ def resolve_in_palettes(
         words = -(-max_color // bits)
         most = max(1, PALETTE_BYTES // (words * bits // 8))
         threads = -(-min(left, MOST_THREADS[backend.name], n if of_vertices else most) // BLOCK) * BLOCK
-        palettes = xp.full((n if of_vertices else threads, words), np.iinfo(word).max, word)
+        owners = n if of_vertices else threads if words > FEW[bits] else 0
+        palettes = xp.full((owners, words), np.iinfo(word).max, word)
         scratch = xp.zeros(16, np.int32)
         run = backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, BITS=bits)
         run.color_with_palettes(
@@ -132,6 +140,8 @@ def resolve_in_palettes(
             int(by_degree),
             int(of_vertices),
             C,
+            conflicting,
+            next_vertices,
             worklists,
             rounds,
             left,
@@ -157,6 +167,8 @@ def color_with_palettes(
     by_degree,
     of_vertices,
     C,
+    conflicting,
+    next_vertices,
     worklists,
     rounds,
     length,

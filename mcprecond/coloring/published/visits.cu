@@ -1,15 +1,19 @@
-// ECL-GC in the rounds of its paper, in one resident kernel; the functions of a vertex are the parts of visits.py with
-// the same names.
+// ECL-GC as its paper has it, in one resident kernel; the functions of a vertex are the parts of visits.py with the same
+// names. Vertices of high degree come first, in rounds. Each thread then visits its vertices of low degree again and
+// again, without waiting for others, until all have their colors; as all threads are resident, nobody waits for ever.
 //
 // Races that are meant: a visit reads what other vertices show while they change it. Possible colors only get fewer, and
 // the best one of a vertex of high degree only grows, so an old value makes a vertex wait longer and never changes its
 // color. Whether a neighbor is colored, and what it may get, are one word: `possible` for low degrees (a single bit once
 // it is colored), `colors` for high ones.
 
+#include "coloring/priorities.cuh"
 #include "coloring/history.cuh"
 #include "cuda/compact.cuh"
 #include "cuda/hash.cuh"
-#include "coloring/priorities.cuh"
+#include "cuda/reduce.cuh"
+
+#define AT_ONCE 8  // entries of a row or of a list that a thread loads before it uses one of them
 
 struct Published {
     const OFFSET* indptr;
@@ -20,33 +24,45 @@ struct Published {
     int *colors, *possible, *waiting, *dag;
     uint32* bitmaps;
 
-    __device__ __forceinline__ uint64 priority(int v) const {
-        return (uint64)degrees[v] << 32 | (order == LDF ? mix(v, seed) : ~(uint32)v);
+    __device__ __forceinline__ uint64 priority(int v, int degree) const {
+        return (uint64)degree << 32 | (order == LDF ? mix(v, seed) : ~(uint32)v);
     }
+    __device__ __forceinline__ uint64 priority(int v) const { return priority(v, degrees[v]); }
     __device__ __forceinline__ OFFSET word(int v) const { return indptr[v] / 32 + v; }
 
-    // The possible colors of a neighbor below 32, none where it is colored otherwise, and whether it has no color.
-    __device__ __forceinline__ uint32 possible_of(int u, bool& open) const {
-        if (degrees[u] < LOW_DEGREE) {
-            uint32 mask = (uint32)ptx::load_l2(&possible[u]);
-            open = (mask & (mask - 1)) != 0;
-            return mask;
+    // What a listed neighbor shows: its possible colors, or for one of high degree its color.
+    __device__ __forceinline__ uint32 shown(int listed) const {
+        return (uint32)ptx::load_l2(listed < 0 ? &colors[~listed] : &possible[listed]);
+    }
+
+    // The possible colors of a listed neighbor below 32, none where it is colored otherwise, and whether it has no
+    // color.
+    __device__ __forceinline__ uint32 possible_of(int listed, uint32 shown, bool& open) const {
+        if (listed >= 0) {
+            open = (shown & (shown - 1)) != 0;
+            return shown;
         }
-        int color = ptx::load_l2(&colors[u]);
+        int color = (int)shown;
         open = color < 0;
         if (!open) return color < 32 ? 1u << color : 0;
-        int best = ~color, worst = min(possible[u], 31);
+        int best = ~color, worst = min(possible[~listed], 31);
         return best > worst ? 0 : 0xffffffffu >> (31 - worst) & 0xffffffffu << best;
     }
 
-    // True if there is nobody to wait for.
+    // True if there is nobody to wait for. A neighbor u of high degree is listed as ~u.
     __device__ bool open_low(int v) const {
-        OFFSET begin = indptr[v];
+        OFFSET begin = indptr[v], end = indptr[v + 1];
         uint64 own = priority(v);
         int k = 0;
-        for (OFFSET e = begin; e < indptr[v + 1]; ++e) {
-            int u = indices[e];
-            if (priority(u) > own) dag[begin + k++] = u;
+        for (OFFSET e = begin; e < end; e += AT_ONCE) {
+            int u[AT_ONCE], degree[AT_ONCE];
+#pragma unroll
+            for (int j = 0; j < AT_ONCE; ++j) u[j] = e + j < end ? indices[e + j] : v;
+#pragma unroll
+            for (int j = 0; j < AT_ONCE; ++j) degree[j] = degrees[u[j]];
+#pragma unroll
+            for (int j = 0; j < AT_ONCE; ++j)
+                if (priority(u[j], degree[j]) > own) dag[begin + k++] = degree[j] < LOW_DEGREE ? u[j] : ~u[j];
         }
         waiting[v] = k;
         possible[v] = (int)(0xffffffffu >> (31 - k));
@@ -79,15 +95,25 @@ struct Published {
         OFFSET begin = indptr[v];
         uint32 mask = (uint32)possible[v], considered = 0;
         int left = waiting[v], still = 0;
-        for (int e = 0; e < left; ++e) {
-            int u = dag[begin + e];
-            bool open;
-            uint32 theirs = possible_of(u, open);
-            if (open && ((theirs & mask) || !shortcut2)) {
-                considered |= theirs;
-                dag[begin + still++] = u;
-            } else {
-                mask ^= theirs & mask ? theirs : 0x80000000u >> __clz((int)mask);
+        for (int e = 0; e < left; e += AT_ONCE) {
+            int u[AT_ONCE];
+            uint32 theirs[AT_ONCE];
+#pragma unroll
+            for (int j = 0; j < AT_ONCE; ++j) u[j] = e + j < left ? dag[begin + e + j] : v;
+#pragma unroll
+            for (int j = 0; j < AT_ONCE; ++j) theirs[j] = u[j] != v ? shown(u[j]) : 0;
+#pragma unroll
+            for (int j = 0; j < AT_ONCE; ++j) {
+                if (u[j] == v) continue;  // behind the end of the list
+                bool open;
+                theirs[j] = possible_of(u[j], theirs[j], open);
+                if (open && ((theirs[j] & mask) || !shortcut2)) {
+                    considered |= theirs[j];
+                    if (still != e + j) dag[begin + still] = u[j];
+                    ++still;
+                } else {
+                    mask ^= theirs[j] & mask ? theirs[j] : 0x80000000u >> __clz((int)mask);
+                }
             }
         }
         uint32 best = mask & (0u - mask);
@@ -133,12 +159,12 @@ struct Published {
     }
 };
 
-// The uncolored vertices: those of high degree from the front of half a list on, the others from its end.
 struct Control {  // lies in `scratch`, which the host zeroes
     uint32 arrivals;
-    int high[3], low[3];  // by number of the round; with three of them nobody resets what others still read
+    int high[3];  // how many have no color, by number of the round; with three of them nobody resets what others read
 };
 
+// `worklists` holds the uncolored vertices of high degree, in turn.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     color_by_visits(long long n, const OFFSET* indptr, const int* indices, const int* degrees, long long order,
                     long long seed, long long shortcut1, long long shortcut2, int* colors, int* possible, int* waiting,
@@ -146,46 +172,51 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     Control* control = (Control*)scratch;
     Published graph = {indptr,         indices, degrees,  (int)order, (uint32)seed, shortcut1 != 0,
                        shortcut2 != 0, colors,  possible, waiting,    dag,          bitmaps};
+    __shared__ int counts[SHARED_ROUNDS];
+    VisitLog visit_log = {log, n + SPARE_ROUNDS, counts};
+    visit_log.open();
     long long warp = thread_id() / WARP, warps = thread_count() / WARP;
-    // One list holds all vertices at first, so whole warps open those of high degree that any of its threads meets.
-    for (long long i0 = thread_id() - lane_id(); i0 < n; i0 += thread_count()) {
-        long long i = i0 + lane_id();
-        int v = i < n ? worklists[i] : 0;
-        bool high = i < n && degrees[v] >= LOW_DEGREE, low = i < n && !high, left = low && !graph.open_low(v);
+    for (long long v0 = thread_id() - lane_id(); v0 < n; v0 += thread_count()) {
+        int v = (int)v0 + lane_id();
+        bool high = v < n && degrees[v] >= LOW_DEGREE, waits = v < n && !high && !graph.open_low(v);
         for (uint32 those = __ballot_sync(FULL_WARP, high); those; those &= those - 1) {
             int lane = __ffs((int)those) - 1;
-            bool waits = !graph.open_high(__shfl_sync(FULL_WARP, v, lane));
-            if (lane_id() == lane) left = waits;
+            bool hub_waits = !graph.open_high((int)v0 + lane);
+            if (lane_id() == lane) waits = hub_waits;
         }
-        int place = warp_append(high && left, &control->high[1]);
-        if (high && left) worklists[n + place] = v;
-        place = warp_append(low && left, &control->low[1]);
-        if (low && left) worklists[2 * n - 1 - place] = v;
+        int place = warp_append(high && waits, &control->high[1]);
+        if (high && waits) worklists[n + place] = v;
+        visit_log.colored_in(1, __popc(__ballot_sync(FULL_WARP, v < n && !waits)));
     }
     grid_barrier(&control->arrivals);
 
-    int before = (int)n;
     for (int round = 1;; ++round) {
-        int high = ptx::load_l2(&control->high[round % 3]), low = ptx::load_l2(&control->low[round % 3]);
-        if (thread_id() == 0) {
-            log_round(log, n, round, before - high - low, 0);
-            control->high[(round + 2) % 3] = control->low[(round + 2) % 3] = 0;
-        }
-        before = high + low;
-        if (before == 0) return;
+        int high = ptx::load_l2(&control->high[round % 3]);
+        if (high == 0) break;
+        if (thread_id() == 0) control->high[(round + 2) % 3] = 0;
         int *list = worklists + (round & 1) * n, *next = worklists + (~round & 1) * n;
-        int *next_high = &control->high[(round + 1) % 3], *next_low = &control->low[(round + 1) % 3];
+        int* next_high = &control->high[(round + 1) % 3];
         for (long long i = warp; i < high; i += warps) {
             int v = ptx::load_l2(&list[i]);
-            if (!graph.visit_high(v) && lane_id() == 0) next[atomicAdd(next_high, 1)] = v;
-        }
-        for (long long i0 = thread_id() - lane_id(); i0 < low; i0 += thread_count()) {
-            long long i = i0 + lane_id();
-            int v = i < low ? ptx::load_l2(&list[n - 1 - i]) : 0;
-            bool left = i < low && !graph.visit_low(v);
-            int place = warp_append(left, next_low);
-            if (left) next[n - 1 - place] = v;
+            bool colored = graph.visit_high(v);
+            if (!colored && lane_id() == 0) next[atomicAdd(next_high, 1)] = v;
+            visit_log.colored_in(round + 1, colored);
         }
         grid_barrier(&control->arrivals);
     }
+
+    bool left = true;
+    for (int round = 2; __any_sync(FULL_WARP, left); ++round) {
+        int colored = 0;
+        left = false;
+        for (long long v = thread_id(); v < n; v += thread_count()) {
+            if (ptx::load_l2(&colors[v]) >= 0) continue;
+            if (graph.visit_low((int)v))
+                ++colored;
+            else
+                left = true;
+        }
+        visit_log.colored_in(round, lane_sum<WARP>(colored));
+    }
+    visit_log.close();
 }

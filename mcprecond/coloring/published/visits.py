@@ -12,8 +12,11 @@ each of the others, which keep a bitmap, take shortcut 1 only, and show neighbor
 color and their worst, k. The best one is maintained, the worst is not updated. By degree they come before all vertices
 of low degree, so that they wait for each other only.
 
-The paper says of worklists only that there are two kinds of vertices; here each kind has a list of those without a
-color, which an atomic counter fills.
+The paper says that vertices are processed asynchronously and repeatedly. Here the GPU colors the vertices of high
+degree first, in rounds over a list of those without a color, which an atomic counter fills. Then every thread visits
+its own vertices of low degree until all have their colors, and waits for no other thread: round r of the log has the
+vertices that were colored in pass r - 1 of their thread. A CPU visits all vertices without a color in each round, in
+the order of the worklist.
 """
 
 from __future__ import annotations
@@ -36,7 +39,8 @@ def color_in_published_rounds(graph: Graph, order: str, shortcut1: bool, shortcu
     colors, possible, waiting = (xp.empty(n, np.int32) for _ in range(3))
     dag, bitmaps = xp.empty(nnz, np.int32), xp.empty(nnz // 32 + n + 1, np.uint32)
     worklists = xp.empty((2, n), np.int32)
-    worklists[0] = xp.arange(n, dtype=np.int32)
+    if graph.backend.name == "cpu":
+        worklists[0] = np.arange(n)
     scratch, log = xp.zeros(8, np.int32), new_log(graph)
     run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype)
     run.color_by_visits(
@@ -70,29 +74,29 @@ def highest_bit(mask):
 
 
 @compile_row
-def possible_of(u, degrees, colors, possible):
-    """The possible colors of a neighbor below 32, none where it is colored otherwise, and whether it has no color.
+def possible_of(listed, colors, possible):
+    """The possible colors of a listed neighbor below 32, none where it is colored otherwise; and if it has no color.
 
     Either is read from one word: others change them meanwhile.
     """
-    if degrees[u] < LOW_DEGREE:
-        mask = np.int64(possible[u]) & 0xFFFFFFFF
+    if listed >= 0:
+        mask = np.int64(possible[listed]) & 0xFFFFFFFF
         return mask, mask & (mask - 1) != 0
-    color = np.int64(colors[u])
+    color = np.int64(colors[~listed])
     if color >= 0:
         return np.int64(1) << color if color < 32 else np.int64(0), False
-    best, worst = ~color, min(np.int64(possible[u]), np.int64(31))
+    best, worst = ~color, min(np.int64(possible[~listed]), np.int64(31))
     return np.int64(0) if best > worst else (np.int64(2) << worst) - (np.int64(1) << best), True
 
 
 @compile_row
-def visit_low(v, indptr, degrees, shortcut1, shortcut2, colors, possible, waiting, dag):
+def visit_low(v, indptr, shortcut1, shortcut2, colors, possible, waiting, dag):
     """The three cases of Section 3. Once a single bit is left, it is the color."""
     begin = indptr[v]
     mask, considered, still = np.int64(possible[v]) & 0xFFFFFFFF, np.int64(0), 0
     for e in range(begin, begin + waiting[v]):
         u = dag[e]
-        theirs, is_open = possible_of(u, degrees, colors, possible)
+        theirs, is_open = possible_of(u, colors, possible)
         if is_open and (theirs & mask or not shortcut2):
             considered |= theirs
             dag[begin + still] = u
@@ -135,15 +139,18 @@ def visit_high(v, indptr, shortcut1, colors, possible, waiting, dag, bitmaps):
 
 @compile_row
 def open_vertex(v, indptr, indices, degrees, order, seed, colors, possible, waiting, dag, bitmaps):
-    """List the neighbors that v waits for. If there are none, its color is 0."""
-    k = 0
+    """List the neighbors that v waits for. If there are none, its color is 0.
+
+    Where the degree of v is low, a neighbor u of high degree is listed as ~u.
+    """
+    k, low = 0, degrees[v] < LOW_DEGREE
     for e in range(indptr[v], indptr[v + 1]):
         u = indices[e]
         if u != v and precedes(u, v, degrees, order, seed):
-            dag[indptr[v] + k] = u
+            dag[indptr[v] + k] = ~u if low and degrees[u] >= LOW_DEGREE else u
             k += 1
     waiting[v] = k
-    if degrees[v] < LOW_DEGREE:
+    if low:
         possible[v] = np.int32(np.uint32((np.int64(2) << k) - 1))
     else:
         possible[v] = k
@@ -181,7 +188,7 @@ def color_by_visits(
         before = len(left)
         for v in left:
             if degrees[v] < LOW_DEGREE:
-                visit_low(v, indptr, degrees, shortcut1, shortcut2, colors, possible, waiting, dag)
+                visit_low(v, indptr, shortcut1, shortcut2, colors, possible, waiting, dag)
             else:
                 visit_high(v, indptr, shortcut1, colors, possible, waiting, dag, bitmaps)
         left = left[colors[left] < 0]
