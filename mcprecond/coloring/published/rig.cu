@@ -10,10 +10,8 @@
 
 #if BITS == 64
 typedef uint64 Word;
-#define FEW WORDS_OF_64
 #else
 typedef uint32 Word;
-#define FEW WORDS_OF_32
 #endif
 
 #define AT_ONCE 8  // neighbors whose colors a thread loads before it uses one of them
@@ -23,24 +21,16 @@ __device__ __forceinline__ int first_set(uint64 word) { return __ffsll((long lon
 
 // All bits are set at first, and again after find_color.
 struct Palette {
-    Word *words, own[FEW];  // in memory, or if that is nullptr in registers
+    Word *words, only;  // if `words` is nullptr there is a single one, which stays in a register
     int count;
 
-    __device__ __forceinline__ Palette(Word* words, int count) : words(words), count(count) { set_own(); }
-    __device__ __forceinline__ void set_own() {
-#pragma unroll
-        for (int w = 0; w < FEW; ++w) own[w] = w < count ? ~(Word)0 : 0;
-    }
     __device__ __forceinline__ void unset(int color) {
         if (color < 0 || color >= count * BITS) return;
         Word others = ~((Word)1 << color % BITS);
-        if (words) {
+        if (words)
             words[color / BITS] &= others;
-        } else {
-#pragma unroll
-            for (int w = 0; w < FEW; ++w)
-                if (w == color / BITS) own[w] &= others;
-        }
+        else
+            only &= others;
     }
     __device__ __forceinline__ int find_color() {
         int found = UNCOLORED;
@@ -49,10 +39,8 @@ struct Palette {
                 if (words[w]) found = w * BITS + first_set(words[w]);
             for (int w = 0; w < count; ++w) words[w] = ~(Word)0;
         } else {
-#pragma unroll
-            for (int w = FEW - 1; w >= 0; --w)
-                if (own[w]) found = w * BITS + first_set(own[w]);
-            set_own();
+            if (only) found = first_set(only);
+            only = ~(Word)0;
         }
         return found;
     }
@@ -140,7 +128,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     bool lacking = false;
     threads = min(threads, thread_count());  // whole blocks
     long long own_first = thread_id() < threads ? thread_id() : 0x7fffffffffffffff;
-    Palette palette(words > FEW || of_vertices ? palettes + thread_id() * words : nullptr, (int)words);
+    Palette palette = {words == 1 && !of_vertices ? nullptr : palettes + thread_id() * words, ~(Word)0, (int)words};
     auto palette_of = [&](int v) -> Palette& {
         if (of_vertices) palette.words = palettes + v * words;
         return palette;

@@ -16,8 +16,8 @@ Section 6.4 compares palettes of threads with palettes of vertices; `palettes` c
 The array `nextVertices` of Section 5 tells where in the row of a vertex the neighbors begin that it is checked against,
 those of higher priority. By index they are the last ones of a sorted row; by degree they are listed in rows of another
 array, `conflicting`. In the authors' code the host does so as it reads the graph, before anything is timed; here the
-coloring phase does it. A thread's palette stays in registers if it has 256 colors at most, or a single word of 32 bits.
-On a CPU one thread colors, so that the options change nothing there.
+coloring phase does it. A thread's palette of a single word stays in a register. On a CPU one thread colors, so that the
+options change nothing there.
 """
 
 from __future__ import annotations
@@ -37,8 +37,6 @@ KERNELS = KernelSet(__file__, "OFFSET BITS")
 
 OWNERS = ("threads", "vertices")  # of palettes
 K0 = 256  # colors in a palette of SIRG at first
-FEW = {64: K0 // 64, 32: 1}  # words of so many bits that stay in registers
-CUDA_CONSTANTS = {f"WORDS_OF_{bits}": words for bits, words in FEW.items()}
 MOST_THREADS = {"cpu": BLOCK, "gpu": 2**18}
 PALETTE_BYTES = 2**30  # over all threads, unless a single block needs more; palettes of vertices take what they need
 
@@ -127,7 +125,7 @@ def resolve_in_palettes(
         words = -(-max_color // bits)
         most = max(1, PALETTE_BYTES // (words * bits // 8))
         threads = -(-min(left, MOST_THREADS[backend.name], n if of_vertices else most) // BLOCK) * BLOCK
-        owners = n if of_vertices else threads if words > FEW[bits] else 0
+        owners = n if of_vertices else threads if words > 1 else 0
         palettes = xp.full((owners, words), np.iinfo(word).max, word)
         scratch = xp.zeros(16, np.int32)
         run = backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, BITS=bits)
