@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -19,7 +19,6 @@ from report.noise import Range, related
 from report.noise import mean as mean_of
 from report.pictures import over_size, picture, plain_ticks
 from report.results import PAPERS, RESULTS, Document, Row, runs
-from report.studies import of_methods_alone
 from report.tables import by_name, counted, mean, names
 
 #: What the authors' own codes took, and the name of ours for each that several papers compare with.
@@ -35,11 +34,9 @@ OF_EACH_KIND = ["csrcolor", "eb", "vb_bit", "sirg", "chen_wlc", "ecl_gc", "jp na
 TRADE_OFF_ON = ["fenl_100", "delaunay20", "rgg20", "rmat20"]
 
 
-def runs_beside(results: Path = RESULTS) -> dict[str, Document]:
-    """The runs of the authors' codes and of studies, by name."""
-    studies = [paper["study"] for paper in PAPERS["compared"].values()]
-    alone = {name: of_methods_alone(run) for name, run in runs(studies, results / "studies").items()}
-    return runs([AUTHORS], results / "opponents") | alone
+def runs_of_both(results: Path = RESULTS) -> dict[str, Document]:
+    """Our run and that of the authors' codes, by name, as far as there are files of them."""
+    return runs(["coloring-gpu"], results) | runs([AUTHORS], results / "opponents")
 
 
 def with_quickest(case: Row) -> dict[str, Any]:
@@ -50,26 +47,26 @@ def with_quickest(case: Row) -> dict[str, Any]:
 
 
 def compared(method: str, documents: dict[str, Document]) -> str:
-    """A method beside csrcolor and Chen et al.: ours, the authors' own, in both schedules, and in the paper."""
+    """A method beside csrcolor and Chen et al.: ours, the authors' own, and in the paper."""
     paper = PAPERS["compared"][method]
     cases = together(documents["coloring-gpu"]["cases"], [method])
 
-    def cells(some: list[Row], name: str = method) -> list[str]:
-        faster = [(other, name, "ms") for other in paper["over"]]
-        fewer = [(name, other, "colors") for other in paper["colors"]]
-        return [f"{gain(some, *what):.2f}" if together(some, [*what[:2]]) else "" for what in (*faster, *fewer)]
+    def cells(some: list[Row], left_out: Sequence[str] = ()) -> list[str]:
+        faster = [(other, method, "ms") for other in paper["over"]]
+        fewer = [(method, other, "colors") for other in paper["colors"]]
+        return [
+            "" if other in left_out or not together(some, [other, method]) else f"{gain(some, above, below, what):.2f}"
+            for other, (above, below, what) in zip([*paper["over"], *paper["colors"]], [*faster, *fewer], strict=True)
+        ]
 
-    rows = {case["name"]: cells([case]) for case in cases} | {f"geometric mean of these {len(cases)}": cells(cases)}
+    own = partial(cells, left_out=paper.get("not_ours", ()))
+    rows = {case["name"]: own([case]) for case in cases} | {f"geometric mean of these {len(cases)}": own(cases)}
     theirs = of_the_authors(THEIR_NAMES | {method: paper["code"]}, documents)
     theirs = [case for case in theirs if case["name"] in rows]
     if theirs:
         rows[f"geometric mean of {len(theirs)}, the authors' own codes"] = cells(theirs)
         same = {case["name"] for case in theirs}
-        rows["the same graphs, ours"] = cells([case for case in cases if case["name"] in same])
-    studied = of_a_study(documents.get(paper["study"]))
-    for schedule, name in paper["schedules"].items():
-        if any(found := cells(studied, name)):
-            rows[f"geometric mean of {len(together(studied, [name]))} of a study, {schedule}"] = found
+        rows["the same graphs, ours"] = own([case for case in cases if case["name"] in same])
     for where, printed in paper["paper"].items():
         rows[where] = [printed[what].get(other, "") for what in ("over", "colors") for other in paper[what]]
     columns = [*(f"over {other}" for other in paper["over"]), *(f"colors / {other}" for other in paper["colors"])]
@@ -81,18 +78,16 @@ def of_the_authors(codes: dict[str, str], documents: dict[str, Document]) -> lis
     cases = []
     for graph, lines in (opponents.lines_of(documents[AUTHORS]) if AUTHORS in documents else {}).items():
         found = {name: row for name, code in codes.items() if (row := opponents.best_by(lines, code))}
-        cases.append({"name": graph, "methods": found})
+        cases.append({"name": graph, "methods": {name: with_bounds(row) for name, row in found.items()}})
     return together(cases, ["csrcolor"])
 
 
-def of_a_study(document: Document | None) -> list[Row]:
-    """A study as a run of colorings."""
-    cases: dict[str, Row] = {}
-    for row in document["cases"] if document else []:
-        if row["verified"]:
-            case = cases.setdefault(row["matrix"], {"name": row["matrix"], "methods": {}})
-            case["methods"][row["method"]] = {"ms": 1e3 * row["seconds"], "colors": row["colors"]}
-    return list(cases.values())
+def with_bounds(row: Row) -> Row:
+    """A line of theirs with its bounds, the fastest and the slowest call, as `Range` takes them."""
+    if "ms_min" not in row:
+        return row
+    counts = {"colors_least": row["colors_min"], "colors_most": row["colors_max"]}
+    return row | {"ms_quartiles": (row["ms_min"], row["ms_max"])} | counts
 
 
 def arithmetic_mean(cases: list[Row]) -> Row:
@@ -122,12 +117,18 @@ def gain(cases: list[Row], slow: str, fast: str, what: str) -> float:
     return mean([c["methods"][slow][what] / c["methods"][fast][what] for c in together(cases, [slow, fast])])
 
 
-def held(cases: list[Row], relation: dict[str, Any]) -> list[str]:
-    """What is found of a relation, and whether it holds."""
-    above, below, what = relation["above"], relation["below"], relation["of"]
-    compared = [case["methods"] for case in together(cases, [above, below])]
-    found = mean_of([Range.of(rows[above], what) / Range.of(rows[below], what) for rows in compared])
-    return related(found, relation["least"])
+def relations(documents: dict[str, Document]) -> list[tuple[dict[str, Any], list[str]]]:
+    """What the papers say of one method beside another, and of each what is asked and found, and whether it holds."""
+    ours = documents["coloring-gpu"]["cases"] if "coloring-gpu" in documents else []
+    theirs, lines = of_the_authors(THEIR_NAMES | {"sirg": "sirg", "ecl_gc": "ecl-gc"}, documents), []
+    for relation in PAPERS["relations"]:
+        above, below, what = relation["above"], relation["below"], relation["of"]
+        cases = theirs if relation.get("by") == "the authors" else ours
+        compared = [case["methods"] for case in together(cases, [above, below])]
+        if compared:
+            found = mean_of([Range.of(rows[above], what) / Range.of(rows[below], what) for rows in compared])
+            lines.append((relation, related(found, relation["least"])))
+    return lines
 
 
 def ratio(cases: list[Row], row: str, base: str = "csrcolor") -> str:

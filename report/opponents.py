@@ -70,15 +70,17 @@ def best_by(lines: Lines, code: str) -> Row | None:
     return best(by_code(lines, code), "ms")
 
 
+def ratios_beside(graphs: dict[str, Lines], code: str, other: str) -> dict[str, float]:
+    """How many times as long as a code another one takes, by graph, where both were run."""
+    pairs = {graph: (best_by(lines, code), best_by(lines, other)) for graph, lines in graphs.items()}
+    return {graph: theirs["ms"] / own["ms"] for graph, (own, theirs) in pairs.items() if own and theirs}
+
+
 def vb_beside_eb(graphs: dict[str, Lines]) -> str:
     """How many times faster Kokkos Kernels' vertex-based coloring is than its edge-based one, which its authors' paper
     found to be the faster one, and where it is not.
     """
-    ratios = {}
-    for graph, lines in graphs.items():
-        vb, eb = (best_by(lines, code) for code in ("COLORING_VB", "COLORING_EB"))
-        if vb and eb:
-            ratios[graph] = eb["ms"] / vb["ms"]
+    ratios = ratios_beside(graphs, "COLORING_VB", "COLORING_EB")
     faster = {graph: ratio for graph, ratio in ratios.items() if ratio > 1}
     slower = {graph: 1 / ratio for graph, ratio in ratios.items() if ratio <= 1}
     said = f"On {len(faster)} of {len(ratios)} graphs VB is {times(faster)} faster than EB" if faster else ""

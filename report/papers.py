@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from report import colorings, studies
 from report.generic import made
-from report.results import OURS, PAPERS, RESULTS, date, runs
+from report.results import OURS, PAPERS, RESULTS, date
 from report.tables import render
 
 #: What the sentence of a relation may begin with.
@@ -53,12 +53,9 @@ def load(results: Path = RESULTS) -> Found:
             rows = [row for row in found[study["name"]]["cases"] if row["verified"]]
             for sentence, name, paper, asked, value, holds in studies.relations_of(study, rows):
                 verdicts.append(Verdict(name, sentence, holds, sentence, paper, asked, value))
-    if document := runs(["coloring-gpu"], results).get("coloring-gpu"):
-        for relation in PAPERS["relations"]:
-            if colorings.together(document["cases"], [relation["above"], relation["below"]]):
-                asked, value, holds = colorings.held(document["cases"], relation)
-                told = (relation["sentence"], f"{relation['least']:g}", asked, value)
-                verdicts.append(Verdict(relation["paper"], relation["item"], holds, *told))
+    for relation, (asked, value, holds) in colorings.relations(colorings.runs_of_both(results)):
+        told = (relation["sentence"], f"{relation['least']:g}", asked, value)
+        verdicts.append(Verdict(relation["paper"], relation["item"], holds, *told))
     names = {name: names_in(document) for name, document in documents.items()}
     return Found(names, {name: place_of(document) for name, document in documents.items()}, verdicts)
 

@@ -12,6 +12,7 @@ ours is that of the same paper, it has a line beside it: its time on the device,
 from __future__ import annotations
 
 import argparse
+import hashlib
 import re
 import shutil
 import subprocess
@@ -73,7 +74,7 @@ def main() -> None:
             rooms = COLORING if ours else ()
             made["code"] = {part: digest for part, digest in made["code"].items() if part.split("/")[0] in rooms}
             versions = {key: version for key, version in made["versions"].items() if key in ("cuda", "driver")}
-            versions[name] = version_of(arguments.sources or arguments.binary.parent)
+            versions[name] = digest_of(arguments.sources or arguments.binary)
             if ours:
                 versions["mcprecond"] = made["versions"]["mcprecond"]
             about = {"benchmark": "opponents", "kind": KIND, "about": f"{name} on our files"}
@@ -103,7 +104,7 @@ def edited(code: Code, sources: Path, folder: Path) -> Path:
             path.write_text(text, errors="surrogateescape")
     if left:
         raise ValueError(
-            f"nothing in {sources} matches {', '.join(left)}; edit the record of this code for its version"
+            f"nothing in {sources} matches {', '.join(left)}; the record of this code is for another version"
         )
     return copy
 
@@ -184,11 +185,10 @@ def merged(runs: list[Line]) -> Line:
     return line
 
 
-def version_of(folder: Path) -> str:
-    """The commit of a folder with sources, if it has one."""
-    git = ["git", "-C", str(folder), "rev-parse", "--short", "HEAD"]
-    done = subprocess.run(git, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "unknown"
+def digest_of(path: Path) -> str:
+    """What tells one version of a code from another: a digest of its binary, or of all its sources."""
+    files = sorted(each for each in path.rglob("*") if each.is_file() and ".git" not in each.parts) or [path]
+    return hashlib.sha256(b"".join(each.read_bytes() for each in files)).hexdigest()[:12]
 
 
 if __name__ == "__main__":

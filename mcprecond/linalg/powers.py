@@ -17,7 +17,14 @@ def power_times(number: float, exponent: int) -> float:
 
 
 def times_power(v: Any, exponent: int, xp: Any) -> Any:
-    """2^exponent times a vector, in steps that a float has room for."""
+    """2^exponent times a vector, in steps that a float has room for.
+
+    Integers become float64, unless the exponent is 0.
+    """
+    if not exponent:
+        return v
+    if v.dtype.kind in "biu":
+        v = v.astype(np.float64)
     real, most = np.finfo(v.dtype), np.finfo(v.dtype).maxexp - 2
     with np.errstate(all="ignore"):
         while exponent:

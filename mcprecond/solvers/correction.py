@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import Backend
+from mcprecond.linalg.powers import power_times, times_power
 from mcprecond.linalg.sums import norm_of
 from mcprecond.solvers.backward import accurate_residual, energy_of
 from mcprecond.solvers.columns import join_columns
@@ -92,12 +93,16 @@ def residual_of(column: SolveResult[Any]) -> Any:
 
 
 def find_error(column: SolveResult[Any], r: Any, correction: SolveResult[Any]) -> Squares | None:
-    """The error of x, whose residual is r, by the correction for r; None if that broke down, or is not finite."""
+    """The error of x, whose residual is r, by the correction for r, in the units of the coefficients of x; None if that
+    broke down, or is not finite.
+    """
     if correction.reason in BREAKDOWNS:
         return None
-    (matrix, b), of_error = column._system, correction._coefficients
-    error = 0.0 if of_error is None else max(of_error.whole, of_error.hidden)
-    found = Squares(error, energy_of(matrix, b, column.x, r) + error)
+    (matrix, b, x), shift = column._system_of_coefficients(), column._coefficients.shift
+    error, of_error = 0.0, correction._coefficients
+    if of_error is not None:
+        error = power_times(max(of_error.whole, of_error.hidden), 2 * (shift - of_error.shift))
+    found = Squares(error, energy_of(matrix, b, x, times_power(r, shift, matrix.backend.xp)) + error)
     return found if all(map(math.isfinite, found)) else None
 
 
@@ -112,11 +117,11 @@ def judge(
     """The reason for which a solve ends, by the error of x now and by that before the last correction was added, if
     there was one; None if it is to go on with this correction.
     """
-    found = column._coefficients.found
+    found, least = column._coefficients.found, power_times(atol, column._coefficients.shift) ** 2
     if found is None:
         return correction.reason if correction.reason in BREAKDOWNS else column.reason
     eps = float(np.finfo(column.x.dtype).eps)
-    if found.error <= max(max(rtol, UNITS * eps) ** 2 * found.whole, atol * atol):
+    if found.error <= max(max(rtol, UNITS * eps) ** 2 * found.whole, least):
         return Reason.CONVERGED if column.reason is Reason.STAGNATED else column.reason
     if before is not None and found.error > FALL * before.error:
         return Reason.STAGNATED

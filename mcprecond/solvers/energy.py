@@ -77,6 +77,8 @@ class Coefficients:
         weak_parts.py.
     found : Squares, optional
         By the correction of x, if there is one; see correction.py.
+    shift : int
+        After a solve: all squares are those of the caller's b and x times 2^shift, where floats have room for them.
     """
 
     def __init__(self) -> None:
@@ -85,6 +87,7 @@ class Coefficients:
         self.of_guess, self.starts = 0.0, [0]
         self.hidden, self.hidden_at = 0.0, -1
         self.found: Squares | None = None
+        self.shift = 0
 
     def rescale(self, shift: int) -> None:
         """Take note that b and x were multiplied by 2^shift."""
@@ -98,6 +101,8 @@ class Coefficients:
     def followed_by(self, later: Coefficients) -> Coefficients:
         """The coefficients of both solves, of which the later one has found a correction for the first."""
         both = Coefficients()
+        both.shift = self.shift
+        later.rescale(self.shift - later.shift)
         both.alphas, both.products = self.alphas + later.alphas, self.products + later.products
         both.of_guess, both.found = self.of_guess, self.found
         both.starts = self.starts + [len(self.alphas) + start for start in later.starts]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from mcprecond.linalg.powers import times_power
 from mcprecond.solvers.backward import (
     accurate_residual,
     energy_of,
@@ -160,7 +161,10 @@ class SolveResult(Generic[ArrayT]):
 
     @cached_property
     def _squares(self) -> Squares | None:
-        """The squares of the energy norms of the error and of the solution; None where they are not known."""
+        """The squares of the energy norms of the error and of the solution, in the units of the coefficients of CG.
+
+        None where they are not known.
+        """
         known, estimate = self._coefficients, self._estimate
         if known is not None and known.found is not None:
             return known.found
@@ -169,10 +173,15 @@ class SolveResult(Generic[ArrayT]):
         error = max(estimate.last, known.hidden)
         if self._system is None:
             return Squares(error, estimate.whole + error)
-        matrix, b = self._system
-        r = accurate_residual(matrix, b, self.x)
-        error = max(error, least_error(matrix, self.x, r))
-        return Squares(error, energy_of(matrix, b, self.x, r) + error)
+        matrix, b, x = self._system_of_coefficients()
+        r = accurate_residual(matrix, b, x)
+        error = max(error, least_error(matrix, x, r))
+        return Squares(error, energy_of(matrix, b, x, r) + error)
+
+    def _system_of_coefficients(self) -> tuple[Any, Any, Any]:
+        """A, b and x, in the units of the coefficients of CG."""
+        (matrix, b), shift = self._system, self._coefficients.shift
+        return matrix, *(times_power(v, shift, matrix.backend.xp) for v in (b, self.x))
 
     @cached_property
     def energy_errors(self) -> npt.NDArray[np.float64]:

@@ -240,17 +240,19 @@ class Solver:
             if guess is not None:
                 of_guess = 2 * real_product(guess, b) - real_product(guess, self._A @ guess)
                 of_guess = math.copysign(power_times(abs(of_guess), 2 * system.shift), of_guess)
-        find_hidden = lambda: self._find_hidden(b, system.solution(), max(WEAK)).energy  # noqa: E731
+        find_hidden = lambda: self._find_hidden(system, b, max(WEAK)).energy  # noqa: E731
         rounding = (UNITS * float(np.finfo(system.dtype).eps)) ** 2
         system.end_by(EnergyTarget(share, least, rounding, find_hidden), of_guess)
 
-    def _find_hidden(self, b: Any, x: Any, weak: float) -> Hidden:
-        """Find what CG, or even the norm of the residual, does not see of the error of x: by the residual in the units
-        of the diagonal, and by entries below a share of the largest one.
+    def _find_hidden(self, system: Iteration, b: Any, weak: float) -> Hidden:
+        """Find what CG, or even the norm of the residual, does not see of the error of the iterate: by the residual in
+        the units of the diagonal, and by entries below a share of the largest one. b is in the caller's units, and what
+        is found in those of the system.
         """
         if self.A_is_operator:
             return Hidden(0.0, 0.0)
-        r, parts = accurate_residual(self.matrix, b, x), self._weak_parts(weak)
+        b = times_power(b, system.shift, self._backend.xp)
+        r, parts = accurate_residual(self.matrix, b, system.iterate()), self._weak_parts(weak)
         of_parts = parts.find_hidden(r) if parts else Hidden(0.0, 0.0)
         return Hidden(max(of_parts.energy, least_energy(self.matrix, r)), of_parts.largest)
 
@@ -284,9 +286,9 @@ class Solver:
         goes_on = reason is Reason.LEFT or (narrow and system.count < maxiter)
         if reason not in (Reason.CONVERGED, *CAUSES) and not goes_on:
             reason = self._cause(b, system, limit, reason) or reason
-        system.energy.rescale(-system.shift)
         if reason is Reason.CONVERGED and self.norm == "residual" and system.is_cg:
-            reason = Reason.CONVERGED_IN_RESIDUAL if self._is_doubtful(system, b, x, norm) else reason
+            reason = Reason.CONVERGED_IN_RESIDUAL if self._is_doubtful(system, b) else reason
+        system.energy.shift = system.shift
         with np.errstate(all="ignore"):
             residuals = np.ldexp(system.residuals, -system.shift)
         stages = (Stage(str(narrow), system.count),) if narrow else ()
@@ -307,12 +309,12 @@ class Solver:
             _system=None if self.A_is_operator else (self.matrix, b),
         )
 
-    def _is_doubtful(self, system: Iteration, b: Any, x: Any, norm: float) -> bool:
-        """Whether a solution may be far from the right one although the norm of its residual is small: by the energy
-        norm of the error, as far as CG or the residual in the units of the diagonal tells, or since constants on weakly
-        coupled parts would change it much.
+    def _is_doubtful(self, system: Iteration, b: Any) -> bool:
+        """Whether the iterate may be far from the solution for b, which is in the caller's units, although the norm of
+        its residual is small: by the energy norm of the error, as far as CG or the residual in the units of the
+        diagonal tells, or since constants on weakly coupled parts would change it much.
         """
-        known = system.energy
+        known, norm = system.energy, system.true_residual_norm
         may_be_large = len(known.alphas) and known.alphas[-1] * known.products[-1] > LARGE**4 * known.whole
         found = known.estimate() if may_be_large else None
         if found is not None and found.last > LARGE**2 * found.whole:
@@ -324,9 +326,9 @@ class Solver:
         least = self.matrix.least or 0.0  # no entry of the diagonal is below that
         if not self._weak_parts(weak) and not norm * norm > LARGE**2 * known.whole * least:
             return False
-        hidden = self._find_hidden(b, x, weak)
+        hidden = self._find_hidden(system, b, weak)
         known.hidden, known.hidden_at = hidden.energy, system.count
-        return hidden.energy > LARGE**2 * known.whole or hidden.largest > LARGE * float(abs(x).max())
+        return hidden.energy > LARGE**2 * known.whole or hidden.largest > LARGE * float(abs(system.iterate()).max())
 
     def release(self) -> None:
         """Give back the memory that solves have taken; the next one takes it anew."""

@@ -100,7 +100,7 @@ class EnergyTarget(OtherTarget):
     rounding : float
         Squares below this share of that of the solution cannot be told from zero.
     find_hidden : function
-        Finds what CG does not see of the square of the error, in the caller's units.
+        Finds what CG does not see of the square of the error.
     """
 
     rounding: float
@@ -118,7 +118,7 @@ class EnergyTarget(OtherTarget):
         if found is None or found.bound > self.largest_square(found.whole):
             return False
         if known.hidden_at != iteration.count:
-            known.hidden, known.hidden_at = power_times(self.find_hidden(), 2 * iteration.shift), iteration.count
+            known.hidden, known.hidden_at = self.find_hidden(), iteration.count
         return known.hidden <= self.largest_square(found.whole)
 
     def was_met_at_start(self, iteration: Solving) -> bool:

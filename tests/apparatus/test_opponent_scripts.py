@@ -23,6 +23,7 @@ PRINTED = {
         "throughput: 900.1 Mnodes/s\nresult verification passed\ncolors used: 17\n",
         {"ms": 0.125, "colors": 17, "valid": True},
     ),
+    "sirg": ("a.mtx 0.500000 19.400000 540672.000000\n", {"ms": 0.5, "colors": 19}),
     "kokkos": (
         "algorithm: 6\n\nTime:0.5 sec. Num colors:18 Num Phases:52\n\t1 2 ... \n"
         "\nTime:0.25 sec. Num colors:18 Num Phases:52\n\t1 2 ... \nAverage time over 2 trials: 0.375 sec.\n",
@@ -56,3 +57,23 @@ def test_a_code_is_run(name, tmp_path):
     assert all(PRINTED[name][1].items() <= line.items() for line in found["lines"])
     with pytest.raises(ValueError, match="in its output"):
         codes.CODES[name].parse("Segmentation fault")
+
+
+def test_sources_are_edited_in_a_copy(tmp_path):
+    """Each edit has to match somewhere: otherwise the sources are of another version."""
+    import run
+
+    sources = tmp_path / "theirs"
+    sources.mkdir()
+    (sources / "a.cu").write_text("int array[];\nint* p = array;\n")
+    (sources / "b.cu").write_text("#include <thrust/scan.h>\n")
+    (sources / "notes.txt").write_text("int array[]")
+    copy = run.edited(codes.CODES["sirg"], sources, tmp_path)
+    assert (copy / "a.cu").read_text() == "int shared_array[];\nint* p = shared_array;\n"
+    headers = [f"#include <thrust/{name}.h>" for name in ("scan", "reduce", "functional")]
+    assert (copy / "b.cu").read_text().splitlines() == headers
+    assert (copy / "notes.txt").read_text() == "int array[]" and "shared" not in (sources / "a.cu").read_text()
+    assert run.edited(codes.CODES["amgx"], sources, tmp_path) == sources
+    (sources / "b.cu").unlink()
+    with pytest.raises(ValueError, match=r"nothing in .* matches .*scan.*; the record of this code is for another"):
+        run.edited(codes.CODES["sirg"], sources, tmp_path / "again")

@@ -206,13 +206,36 @@ def test_the_authors_codes_are_compared_on_the_graphs_of_ours_in_their_own_run()
     ran = [line("csrcolor", 6.0), line("sirg", 2.0)]
     theirs = [{"name": name, "lines": ran} for name in ("fenl_50", "rgg20")]
     ours = [{"name": "fenl_50", "methods": {"csrcolor": line("", 5.0), "sirg": line("", 1.0)}}]
-    table = colorings.compared("sirg", {"coloring-gpu": {"cases": ours}, "colorings": {"cases": theirs}})
-    assert "| geometric mean of these 1 | 5.00 |" in table and "published" not in table
+    documents = {"coloring-gpu": {"cases": ours}, "colorings": {"cases": theirs}}
+    table = colorings.compared("sirg", documents)
+    assert "| geometric mean of these 1 | 5.00 |" in table
     assert "| geometric mean of 1, the authors' own codes | 3.00 |" in table
-    published = {"matrix": "x", "verified": True, "colors": 4}
-    rows = [published | {"method": m, "seconds": s} for m, s in (("csrcolor", 7), ("published, Opt1 and Opt2", 1))]
-    table = colorings.compared("sirg", {"coloring-gpu": {"cases": ours}, "sirg-ablation-gpu": {"cases": rows}})
-    assert "| geometric mean of 1 of a study, published schedule | 7.00 |" in table and "own codes" not in table
+    assert "own codes" not in colorings.compared("sirg", {"coloring-gpu": {"cases": ours}})
+    ours[0]["methods"]["chen_wlc"] = line("", 1.5)  # which is optimized, and SIRG is as published
+    ran.append(line("chengc", 8.0))
+    assert "| geometric mean of these 1 | 5.00 |  |" in colorings.compared("sirg", documents)
+    assert "| geometric mean of 1, the authors' own codes | 3.00 | 4.00 |" in colorings.compared("sirg", documents)
+
+
+def test_a_relation_of_the_authors_codes_is_one_of_their_run():
+    from report import colorings
+
+    def line(code: str, ms: float) -> dict:
+        return {"kind": "color", "algo": code, "ms": ms, "colors": 4, "repeats": 5} | bounds(ms)
+
+    def bounds(ms: float) -> dict:
+        return {"ms_min": 0.9 * ms, "ms_max": 1.1 * ms, "colors_min": 3, "colors_max": 5}
+
+    ran = [line("csrcolor", 6.0), line("sirg", 1.0), line("chengc", 4.0)]
+    told = colorings.relations(
+        {"colorings": {"cases": [{"name": name, "lines": ran} for name in ("fenl_50", "rgg20")]}}
+    )
+    assert {relation["by"] for relation, _ in told} == {"the authors"}
+    found = {relation["sentence"]: cells for relation, cells in told}
+    (times,) = [cells for sentence, cells in found.items() if "SIRG is faster than their code of Chen" in sentence]
+    assert times == ["at least 1.76", f"4.00 ({3.6 / 1.1:.2f} to {4.4 / 0.9:.2f})", "yes"]
+    (colors,) = [cells for sentence, cells in found.items() if sentence.startswith("The colors of their code")]
+    assert colors == ["at least 0.94", "1.00 (0.60 to 1.67)", "not decided"]
 
 
 def test_relations_of_studies_are_means_of_the_papers_kind():

@@ -160,6 +160,31 @@ def test_a_wrong_mean_of_a_weak_part_is_found(backend, M):
     assert float(abs(backend.to_host(surer.x) - exact).max() / abs(exact).max()) < 0.01
 
 
+@pytest.mark.parametrize("power", [-1000, -500, 500, 960])
+def test_doubts_and_errors_do_not_depend_on_the_units_of_b(backend, power):
+    """Squares of such norms are zero or infinite, or have lost digits."""
+    A = walker(30, 9, seed=2)
+    own_A, b = place(backend, A, np.eye(1, A.shape[0])[0])
+    for options in ({"M": "sgs"}, {"M": "sgs", "norm": "energy"}, {"M": "ilu0"}):
+        usual, scaled = (pcg(own_A, b * 2.0**k, rtol=1e-6, **options) for k in (0, power))
+        assert (scaled.reason, scaled.iterations) == (usual.reason, usual.iterations)
+        assert usual.reason is (Reason.CONVERGED if "norm" in options else Reason.CONVERGED_IN_RESIDUAL)
+        assert scaled.energy_error == pytest.approx(usual.energy_error, rel=1e-9)
+        np.testing.assert_allclose(scaled.energy_errors, usual.energy_errors, rtol=1e-9)
+        assert scaled.condition == pytest.approx(usual.condition, rel=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.int64])
+@pytest.mark.parametrize("power", [0, 400])
+def test_integers_on_the_right(backend, dtype, power):
+    """Also where A is such that b gets other units in the solver."""
+    A = walker(30, 9, seed=2)
+    own_A, b = place(backend, A * 2.0**power, np.eye(1, A.shape[0], dtype=dtype)[0])
+    of_integers, of_floats = (pcg(own_A, v, rtol=1e-6, M="sgs") for v in (b, b.astype(np.float64)))
+    assert of_integers.reason is of_floats.reason is Reason.CONVERGED_IN_RESIDUAL
+    assert of_integers.energy_error == of_floats.energy_error
+
+
 @pytest.mark.parametrize("ratio", [1e-7, 1e7])
 def test_errors_in_other_units_are_found(backend, ratio):
     """Without a preconditioner CG ends before it has seen the unknowns with the small equations."""

@@ -405,7 +405,7 @@ def bad_preconditioner(t: Trial) -> None:
     other = sp.csr_matrix(sp.eye_array(n + 1, dtype=A.dtype))
     wrongs: dict[str, Any] = {
         "function": lambda r: r,
-        "text": "sgs",
+        "text": "gauss",  # which names no preconditioner
         "number": 2.0,
         "list": [1.0] * n,
         "class": MulticolorSGS,
