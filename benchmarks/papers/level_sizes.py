@@ -20,9 +20,9 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from mcprecond import problems
 from mcprecond.backends import backend_of
 from mcprecond.preconditioners import ILU0, MulticolorSGS
-from mcprecond.solvers import SolveResult, pcg
-from mcprecond.studies.compare import Matrices, Progress, run_cases
-from mcprecond.studies.measure import Timing, time_calls
+from mcprecond.solvers import pcg
+from mcprecond.studies.compare import Matrices, Progress, System, run_cases, solve_case, system_with
+from mcprecond.studies.measure import time_calls
 from mcprecond.studies.table import Record, Table
 
 RTOL = 1e-8
@@ -43,36 +43,17 @@ def level_sizes(matrices: Matrices, *, path: str | Path | None, repeats: int, pr
     record = Record("level-histogram", ("matrix", "method", "repeats"), path)
     cases = [{"matrix": matrix, "method": method, "repeats": repeats} for matrix in matrices for method in METHODS]
 
-    def prepare(A: Any) -> tuple[Any, dict[str, Any]]:
-        backend = backend_of(A)
-        x = backend.xp.asarray(np.random.default_rng(0).standard_normal(A.shape[0]))
-        return (A, A @ x), {"device": backend.name, "vertices": A.shape[0], "entries": int(A.nnz)}
+    def measure(system: System, case: dict[str, Any]) -> dict[str, Any]:
+        row, M, _ = solve_case(system, METHODS[case["method"]], pcg, RTOL, None, repeats)
+        if M is None:
+            return row
+        synchronize = backend_of(system.A).synchronize
+        update = time_calls(lambda: M.update(system.A), synchronize, repeats)
+        application = time_calls(lambda: M @ system.b, synchronize, 5 * repeats)
+        times = update.columns("update_seconds") | application.columns("application_seconds")
+        return row | times | histogram(M.coloring.sizes)
 
-    def measure(system: Any, case: dict[str, Any]) -> dict[str, Any]:
-        A, b = system
-        synchronize, build = backend_of(A).synchronize, METHODS[case["method"]]
-        M, columns, setup = None, {}, Timing.of([0.0])
-        if build is not None:
-            setup = time_calls(lambda: build(A), synchronize, repeats)
-            M = build(A)
-            update = time_calls(lambda: M.update(A), synchronize, repeats)
-            application = time_calls(lambda: M @ b, synchronize, 5 * repeats)
-            columns = update.columns("update_seconds") | application.columns("application_seconds")
-            columns |= histogram(M.coloring.sizes)
-        results: list[SolveResult] = []
-        solve = time_calls(lambda: results.append(pcg(A, b, rtol=RTOL, M=M)), synchronize, repeats)
-        return {
-            **columns,
-            "setup_seconds": setup.median,
-            "iterations": results[-1].iterations,
-            "solve_seconds": solve.median,
-            **(setup + solve).columns("seconds"),
-            "spread": solve.spread,
-            "verified": results[-1].converged,
-            "reason": results[-1].reason.name.lower(),
-        }
-
-    return run_cases(record, matrices, cases, prepare, measure, progress)
+    return run_cases(record, matrices, cases, lambda A: system_with(A, 0, repeats), measure, progress)
 
 
 def histogram(sizes: np.ndarray) -> dict[str, Any]:
