@@ -53,7 +53,7 @@ struct Problem {
     int *C, *conflicting;
     OFFSET* next_vertices;  // where S(v) begins in `conflicting`; it ends with the row
 
-    // Load the neighbors in indices[k..end), and their colors; where there is none, v and UNCOLORED.
+    // Load the neighbors in list[k..end), and their colors; where there is none, v and UNCOLORED.
     __device__ __forceinline__ void load(int v, const int* list, OFFSET k, OFFSET end, int* u, int* color) const {
 #pragma unroll
         for (int j = 0; j < AT_ONCE; ++j) u[j] = k + j < end ? list[k + j] : v;
