@@ -16,6 +16,12 @@ def power_times(number: float, exponent: int) -> float:
         return math.inf
 
 
+def square_times(number: float, exponent: int = 0) -> float:
+    """The square of 2^exponent times a number; infinite where that overflows."""
+    scaled = power_times(number, exponent)
+    return scaled * scaled
+
+
 def times_power(v: Any, exponent: int, xp: Any) -> Any:
     """2^exponent times a vector, in steps that a float has room for.
 

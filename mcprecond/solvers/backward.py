@@ -49,9 +49,9 @@ def least_energy(matrix: AdmittedMatrix, r: Any) -> float:
 
     As A is positive definite, |a_ij| <= sqrt(a_ii a_jj). So no eigenvalue of inv(sqrt(D)) A inv(sqrt(D)) is above m.
     """
-    diagonal = abs(matrix.canonical().diagonal())
+    scales = scales_of(matrix)
     with np.errstate(all="ignore"):
-        squares = abs(wide(r)) ** 2 / matrix.backend.xp.where(diagonal > 0, diagonal, np.inf)
+        squares = (abs(wide(r)) / matrix.backend.xp.where(scales > 0, scales, np.inf)) ** 2
         return float(total(squares, matrix.backend)) / (matrix.max_degree + 1)
 
 
@@ -59,10 +59,15 @@ def least_error(matrix: AdmittedMatrix, x: Any, r: Any) -> float:
     """The square of the energy norm that the error of x has at least, by its residual r and by the rounding of each
     number of x.
     """
-    x, diagonal = matrix.backend.xp.asarray(x), abs(matrix.canonical().diagonal())
+    x = matrix.backend.xp.asarray(x)
     with np.errstate(all="ignore"):
-        of_rounding = (float(np.finfo(x.dtype).eps) * abs(wide(x))) ** 2 * diagonal
+        of_rounding = (float(np.finfo(x.dtype).eps) * abs(wide(x)) * scales_of(matrix)) ** 2
         return max(least_energy(matrix, r), float(total(of_rounding, matrix.backend)))
+
+
+def scales_of(matrix: AdmittedMatrix) -> Any:
+    """The square roots of the magnitudes on the diagonal of A, in double precision."""
+    return matrix.backend.xp.sqrt(wide(abs(matrix.canonical().diagonal())))
 
 
 def accurate_residual(matrix: AdmittedMatrix, b: Any, x: Any) -> Any:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import Backend
-from mcprecond.linalg.powers import power_times, times_power
+from mcprecond.linalg.powers import power_times, square_times, times_power
 from mcprecond.linalg.sums import norm_of
 from mcprecond.solvers.backward import accurate_residual, energy_of
 from mcprecond.solvers.columns import join_columns
@@ -117,11 +117,11 @@ def judge(
     """The reason for which a solve ends, by the error of x now and by that before the last correction was added, if
     there was one; None if it is to go on with this correction.
     """
-    found, least = column._coefficients.found, power_times(atol, column._coefficients.shift) ** 2
+    found, least = column._coefficients.found, square_times(atol, column._coefficients.shift)
     if found is None:
         return correction.reason if correction.reason in BREAKDOWNS else column.reason
     eps = float(np.finfo(column.x.dtype).eps)
-    if found.error <= max(max(rtol, UNITS * eps) ** 2 * found.whole, least):
+    if found.error <= max(square_times(max(rtol, UNITS * eps)) * found.whole, least):
         return Reason.CONVERGED if column.reason is Reason.STAGNATED else column.reason
     if before is not None and found.error > FALL * before.error:
         return Reason.STAGNATED

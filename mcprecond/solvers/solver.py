@@ -21,7 +21,7 @@ from mcprecond.backends.arguments import function, integer, one_of, tolerance
 from mcprecond.backends.inputs import promote, refuse_not_finite, shape_columns, shape_vector
 from mcprecond.linalg.hermitian import is_hermitian
 from mcprecond.linalg.operator import Operator
-from mcprecond.linalg.powers import exponent_of, power_times, times_power
+from mcprecond.linalg.powers import exponent_of, power_times, square_times, times_power
 from mcprecond.matrix import REMEDY_FOR_ZERO_ROW, AdmittedMatrix, admit_matrix
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.backward import accurate_residual, least_energy
@@ -228,18 +228,17 @@ class Solver:
         return replace(results[0], setup_seconds=seconds[0], solve_seconds=seconds[1])
 
     def _end_by_norm(self, system: Iteration, b: Any, guess: Any, rtol: float, atol: float) -> None:
-        """Let a system end by another norm than that of the residual."""
-        share, least, of_guess = rtol * rtol, power_times(atol, system.shift) ** 2, 0.0
+        """Let a system end by another norm than that of the residual. All squares are those of its own units."""
+        share, least, of_guess = square_times(rtol), square_times(atol, system.shift), 0.0
+        own_b, guess = (None if v is None else times_power(v, system.shift, self._backend.xp) for v in (b, guess))
         with np.errstate(all="ignore"):
             if self.norm == "preconditioned":
                 M = self._M.csr if isinstance(self._M, AdmittedMatrix) else self._M
-                z = b if M is None else M @ b
-                least = max(share * power_times(abs(real_product(b, z)), 2 * system.shift), least)
-                system.end_by(PreconditionedTarget(share, least))
+                z = own_b if M is None else M @ own_b
+                system.end_by(PreconditionedTarget(share, max(share * abs(real_product(own_b, z)), least)))
                 return
             if guess is not None:
-                of_guess = 2 * real_product(guess, b) - real_product(guess, self._A @ guess)
-                of_guess = math.copysign(power_times(abs(of_guess), 2 * system.shift), of_guess)
+                of_guess = 2 * real_product(guess, own_b) - real_product(guess, self._A @ guess)
         find_hidden = lambda: self._find_hidden(system, b, max(WEAK)).energy  # noqa: E731
         rounding = (UNITS * float(np.finfo(system.dtype).eps)) ** 2
         system.end_by(EnergyTarget(share, least, rounding, find_hidden), of_guess)

@@ -174,6 +174,13 @@ def test_doubts_and_errors_do_not_depend_on_the_units_of_b(backend, power):
         assert scaled.condition == pytest.approx(usual.condition, rel=1e-9)
 
 
+@pytest.mark.parametrize("limits", [{"atol": 1e200, "rtol": 0}, {"rtol": 1e200}])
+@pytest.mark.parametrize("norm", ["preconditioned", "energy"])
+def test_limits_whose_squares_overflow(backend, poisson, norm, limits):
+    own_A, own_b = place(backend, *poisson[:2])
+    assert pcg(own_A, own_b, norm=norm, **limits).converged
+
+
 @pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.int64])
 @pytest.mark.parametrize("power", [0, 400])
 def test_integers_on_the_right(backend, dtype, power):

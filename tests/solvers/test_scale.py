@@ -46,9 +46,13 @@ def power(exponent: int, dtype: type) -> np.number:
     of_b=st.floats(-1, 1),
     with_guess=st.booleans(),
     form=st.sampled_from(["auto", "plain"]),
+    norm=st.sampled_from(["residual", "preconditioned", "energy"]),
 )
-def test_units_change_no_digit(backend, to_device, pattern, dtype, kind, of_A, of_b, with_guess, form):
-    """The history and the solution of s A x = t b are t / s times those of A x = b, bit for bit."""
+def test_units_change_no_digit(backend, to_device, pattern, dtype, kind, of_A, of_b, with_guess, form, norm):
+    """The history and the solution of s A x = t b are t / s times those of A x = b, to the last digit.
+
+    The error is the same.
+    """
     A = spd(sp.kron(pattern, np.ones((2, 2))), dtype=dtype)
     n = A.shape[0]
     b = random_values(np.random.default_rng(0), n, dtype).astype(dtype)
@@ -60,13 +64,14 @@ def test_units_change_no_digit(backend, to_device, pattern, dtype, kind, of_A, o
         matrix = to_device(sp.csr_matrix(A * power(exponent_of_A, dtype)))
         x0 = None if guess is None else to_device(guess * power(exponent_of_b - exponent_of_A, dtype))
         rhs = to_device(b * power(exponent_of_b, dtype))
-        return pcg(matrix, rhs, x0, M=BUILT[kind](matrix), rtol=rtol, form=form)
+        return pcg(matrix, rhs, x0, M=BUILT[kind](matrix), rtol=rtol, form=form, norm=norm)
 
     plain, scaled = solve(0, 0), solve(a, e)
     assert plain.converged and scaled.reason is plain.reason
     np.testing.assert_array_equal(scaled.residuals, np.ldexp(plain.residuals, e))
     expected = backend.to_host(plain.x) * power(e - a, dtype)
     np.testing.assert_array_equal(backend.to_host(scaled.x), expected)
+    np.testing.assert_allclose(scaled.energy_error, plain.energy_error, rtol=1e-6, atol=1e-14)
 
 
 @pytest.mark.parametrize("kind", BUILT)
@@ -74,22 +79,24 @@ def test_units_change_no_digit(backend, to_device, pattern, dtype, kind, of_A, o
 def test_the_whole_range_of_doubles(kind, of_A, of_b, backend, to_device):
     """Norms of b whose squares are 0 or infinite; matrices of such magnitudes, too."""
     A, b = grid5(12), random_values(np.random.default_rng(0), 144)
-    matrix = to_device(A)
-    expected = pcg(matrix, to_device(b), M=BUILT[kind](matrix), rtol=1e-9)
-    scaled = to_device(sp.csr_matrix(A * 2.0**of_A))
-    result = pcg(scaled, to_device(b * 2.0**of_b), M=BUILT[kind](scaled), rtol=1e-9)
-    assert result.converged and result.iterations == expected.iterations
-    np.testing.assert_array_equal(backend.to_host(result.x), backend.to_host(expected.x) * 2.0 ** (of_b - of_A))
+    matrix, scaled = to_device(A), to_device(sp.csr_matrix(A * 2.0**of_A))
+    for norm in ("residual", "preconditioned", "energy"):
+        expected = pcg(matrix, to_device(b), M=BUILT[kind](matrix), rtol=1e-9, norm=norm)
+        result = pcg(scaled, to_device(b * 2.0**of_b), M=BUILT[kind](scaled), rtol=1e-9, norm=norm)
+        assert result.converged and result.iterations == expected.iterations
+        assert result.energy_error == pytest.approx(expected.energy_error, rel=1e-6)
+        np.testing.assert_array_equal(backend.to_host(result.x), backend.to_host(expected.x) * 2.0 ** (of_b - of_A))
 
 
 def test_units_of_M_do_not_matter(backend, to_device):
     A, b = to_device(grid5(10)), to_device(random_values(np.random.default_rng(0), 100))
     M = _inverse_diagonal(A)
-    expected = pcg(A, b, M=M, rtol=1e-9)
-    for exponent in (-700, -200, 300, 800):
-        for scaled in (M * 2.0**exponent, backend.linalg.aslinearoperator(M * 2.0**exponent)):
-            result = pcg(A, b, M=scaled, rtol=1e-9)
-            np.testing.assert_array_equal(backend.to_host(result.x), backend.to_host(expected.x))
+    for norm in ("residual", "preconditioned", "energy"):
+        expected = pcg(A, b, M=M, rtol=1e-9, norm=norm)
+        for exponent in (-700, -200, 300, 800):
+            for scaled in (M * 2.0**exponent, backend.linalg.aslinearoperator(M * 2.0**exponent)):
+                result = pcg(A, b, M=scaled, rtol=1e-9, norm=norm)
+                np.testing.assert_array_equal(backend.to_host(result.x), backend.to_host(expected.x))
 
 
 def test_a_guess_of_other_units(backend, to_device):
