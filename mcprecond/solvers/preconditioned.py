@@ -176,7 +176,8 @@ class PreconditionedCG(Solver):
         return method(A, self._backend, M, state)
 
     def _project_b(self, b: Any, iteration: Iteration) -> Any:
-        return times_power(iteration.b, -iteration.shift, self._backend.xp) if self._is_projected else b
+        # A copy: results keep it, and the iteration takes another b for the next solve.
+        return times_power(iteration.b.copy(), -iteration.shift, self._backend.xp) if self._is_projected else b
 
     def _incompatibility(self, dtype: Any = None) -> str | None:
         """Why Eisenstat's form does not fit, or is not wanted; None if it fits, provided that M was built from A."""

@@ -219,3 +219,19 @@ def test_other_bad_arguments(to_device):
     guess = to_device(np.where(np.arange(100) == 4, np.inf, 1.0))
     with pytest.raises(ValueError, match=r"x0 .*row 4"):
         pcg(to_device(A), to_device(np.arange(100.0)), guess, nullspace="constant")
+
+
+@pytest.mark.parametrize("norm", ["residual", "energy", "preconditioned"])
+@pytest.mark.parametrize("M", [None, "jacobi", "sgs", "multigrid"])
+def test_a_result_is_not_changed_by_the_next_solve(to_device, backend, norm, M):
+    """Also not by the solve for the correction of x, after the energy norm: the projected b of a result is its own."""
+    A, _ = laplacian(grid5(40), 0)
+    b, other = (numbers(A.shape[0], seed) for seed in (0, 1))
+    solver = PCG(to_device(A), M, nullspace="constant", norm=norm)
+    result = solver.solve(to_device(b), rtol=1e-8)
+    solver.solve(to_device(other), rtol=1e-8)
+    assert result.converged
+    b_of_range = b - b.mean()
+    residual = np.linalg.norm(b_of_range - A @ backend.to_host(result.x))
+    assert result.residual_norm == pytest.approx(residual, rel=1e-3) and residual <= 1e-7 * np.linalg.norm(b_of_range)
+    assert result.backward_error < 1e-7 and result.energy_error < 1e-6
