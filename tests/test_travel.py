@@ -24,6 +24,7 @@ from mcprecond import (
     MulticolorSGS,
     SmoothedAggregation,
     color,
+    gmres,
     multigrid,
     pcg,
 )
@@ -289,3 +290,16 @@ def test_repr_says_size_colors_device_and_memory(backend, to_device):
     assert "colors by" in shown["SGS"] and "nodes of 2 unknowns" in shown["SGS of nodes"]
     assert "levels, greedy order" in shown["ILU0"]
     assert "levels, " in shown["multigrid, gauss_seidel"]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_results_travel_with_scipys_incomplete_factors(way):
+    """SciPy's object cannot be pickled, so that a copy factorizes A again."""
+    A = grid5(12)
+    result = gmres(A, np.ones(144), M="auto", rtol=1e-9)
+    assert [stage.name for stage in result.stages] == ["spilu"]
+    arrived = WAYS[way](result)
+    b = np.random.default_rng(0).standard_normal(144)
+    np.testing.assert_array_equal(arrived.M @ b, result.M @ b)
+    np.testing.assert_array_equal(arrived.M.rmatvec(b), result.M.rmatvec(b))
+    assert (arrived.reason, arrived.backward_error) == (result.reason, result.backward_error)

@@ -46,18 +46,33 @@ def factorize_incompletely(matrix: AdmittedMatrix) -> Any:
     """
     if matrix.backend.name == "gpu":
         raise ValueError("M='spilu' is SciPy's, for A on the CPU; take M='multigrid' or M='ilu0'")
-    from scipy.sparse.linalg import LinearOperator, spilu
+    from scipy.sparse.linalg import LinearOperator
 
-    try:
-        # On flows this order, by minimum degree of A + A', and pivots near the diagonal give less fill-in.
-        factors = spilu(matrix.csr.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.1)
-    except RuntimeError as error:
-        raise ValueError(f"M='spilu' fails: {error}; take M='multigrid' or M='ilu0'") from None
+    factors = IncompleteFactors(matrix)
+    return LinearOperator(matrix.shape, factors.solve, factors.solve_adjoint, dtype=matrix.dtype)
 
-    def solve(b: Any, which: str = "N") -> Any:
-        return factors.solve(b.astype(matrix.dtype, copy=False), which)
 
-    return LinearOperator(matrix.shape, solve, lambda b: solve(b, "H"), dtype=matrix.dtype)
+class IncompleteFactors:
+    """SciPy's incomplete factors of A. SciPy's object cannot be pickled, so a copy factorizes A again."""
+
+    def __init__(self, matrix: AdmittedMatrix) -> None:
+        from scipy.sparse.linalg import spilu
+
+        self.matrix = matrix
+        try:
+            # On flows this order, by minimum degree of A + A', and pivots near the diagonal give less fill-in.
+            self._factors = spilu(matrix.csr.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.1)
+        except RuntimeError as error:
+            raise ValueError(f"M='spilu' fails: {error}; take M='multigrid' or M='ilu0'") from None
+
+    def __reduce__(self) -> Any:
+        return IncompleteFactors, (self.matrix,)
+
+    def solve(self, b: Any) -> Any:
+        return self._factors.solve(b.astype(self.matrix.dtype, copy=False))
+
+    def solve_adjoint(self, b: Any) -> Any:
+        return self._factors.solve(b.astype(self.matrix.dtype, copy=False), "H")
 
 
 #: The constructors by name. Multigrid, which stands above this package, adds its own.
