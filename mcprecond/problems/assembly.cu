@@ -51,8 +51,8 @@ struct Factors {
         }
     }
 
-    // The entry in the column of corner b. For each axis, the stiffness (or drift) along this axis is multiplied by the
-    // masses along the other two; the entry is the sum of these three products.
+    // Return the entry in the column of corner b. It is a sum of three products, one for each axis: the stiffness (or
+    // drift) along this axis times the masses along the other two axes.
     __device__ __forceinline__ double sum_products(int b) const {
         int p = b & 1, q = b >> 1 & 1, r = b >> 2;
         double across = masses[1][q] * others[0][p] + others[1][q] * masses[0][p];

@@ -82,8 +82,10 @@ def fill_factors(axes, intervals, e, kind, masses, others):
 
 @compile_row
 def sum_products(masses, others, b):
-    """The entry in the column of corner b. For each axis, the stiffness (or drift) along this axis is multiplied by the
-    masses along the other two; the entry is the sum of these three products.
+    """Return the entry in the column of corner b.
+
+    It is a sum of three products, one for each axis: the stiffness (or drift) along this axis times the masses along
+    the other two axes.
     """
     p, q, r = b & 1, b >> 1 & 1, b >> 2
     across = masses[1, q] * others[0, p] + others[1, q] * masses[0, p]

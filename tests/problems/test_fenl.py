@@ -10,7 +10,7 @@ from mcprecond import MulticolorSGS, pcg, problems
 from mcprecond.problems.fenl import CONDUCTIVITY
 
 WINDS = [0.0, 3.0, (1.0, -20.0, 0.5)]
-#: Keyword arguments of `fenl`. They select quadratic and anisotropic conductivities, and meshes that are not uniform.
+#: Keyword arguments of `fenl` for quadratic and anisotropic conductivities and for nonuniform meshes.
 CONDUCTORS = [
     {},
     {"conductivity": (10.0, 1.0, 0.1)},

@@ -46,7 +46,8 @@ struct Control {  // lies in `scratch`, which the host zeroes
     int counts[1];  // edges kept by each block; as long as scratch allows
 };
 
-// `edges` begins with the list, of so many edges, and has room for two of `max_edges`; `marks` has room for one mark each.
+// `edges` begins with the list of edges, and has room for two lists of `max_edges` edges. `marks` has room for one mark
+// for each edge.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     color_by_edges(long long n, long long n_edges, int* C, int* CS, int* VF, int* TVF, int2* edges, long long max_edges,
                    signed char* marks, void* scratch, long long pps, long long tentative, long long drop_edges,

@@ -95,8 +95,9 @@ struct Control {  // lies in `scratch`, which the host zeroes
     int length[2];  // of the frontiers, by parity of the round
 };
 
-// Run all rounds. In each round the vertices above all of their uncolored neighbors get one color. If FUSED, those
-// below all of these get the next color; a vertex without uncolored neighbors counts as one of them.
+// Run all rounds. In each round, the vertices whose random number is larger than those of all their uncolored neighbors
+// get one color. If FUSED, the vertices whose number is smaller than those of all their uncolored neighbors get the
+// next color, and so do vertices without uncolored neighbors.
 template <bool FUSED>
 __device__ void color_in_rounds(long long n, const OFFSET* indptr, const int* indices, uint32 seed, int* colors,
                                 int* worklists, long long* reached, long long* largest, long long* smallest,

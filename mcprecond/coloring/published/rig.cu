@@ -71,7 +71,8 @@ struct Problem {
         return palette.find_color();
     }
 
-    // The same, and S(v), the neighbors of higher priority, at the end of v's row; by index they are there already.
+    // Find the first color as minimum_color does, and write S(v), the neighbors of higher priority, to the end of v's
+    // row of `conflicting`. Where the index decides, they are at the end of v's row of `indices` already.
     __device__ __forceinline__ int first_color(int v, Palette& palette) const {
         OFFSET end = indptr[v + 1], next = end;
         for (OFFSET k = indptr[v]; k < end; k += AT_ONCE) {

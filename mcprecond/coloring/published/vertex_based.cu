@@ -14,8 +14,8 @@ struct Control {  // lies in `scratch`, which the host zeroes
     int counts[1];  // vertices kept by each block; as long as scratch allows
 };
 
-// Decides which end of an edge in conflict is recolored; `rule` is an index into RESOLUTIONS of vertex_based.py. No two
-// vertices have the same random number, since `mix` is a bijection.
+// The rule that decides which end of an edge in conflict is recolored. `rule` is an index into RESOLUTIONS of
+// vertex_based.py. `mix` is a bijection, so no two vertices have the same random number.
 struct Resolution {
     long long rule, seed;
     const int* degrees;

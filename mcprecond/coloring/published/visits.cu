@@ -1,11 +1,12 @@
-// ECL-GC as its paper has it, in one resident kernel; the functions of a vertex are the parts of visits.py with the same
-// names. Vertices of high degree come first, in rounds. Each thread then visits its vertices of low degree again and
-// again, without waiting for others, until all have their colors; as all threads are resident, nobody waits for ever.
+// ECL-GC as its paper has it, in one resident kernel; the functions of a vertex are the parts of visits.py with the
+// same names. Vertices of high degree come first, in rounds. Each thread then visits its vertices of low degree again
+// and again, without waiting for others, until all have their colors; as all threads are resident, nobody waits for
+// ever.
 //
-// Races that are meant: a visit reads what other vertices show while they change it. Possible colors only get fewer, and
-// the best one of a vertex of high degree only grows, so an old value makes a vertex wait longer and never changes its
-// color. Whether a neighbor is colored, and what it may get, are one word: `possible` for low degrees (a single bit once
-// it is colored), `colors` for high ones.
+// Races that are meant: a visit reads what other vertices show while they change it. Possible colors only get fewer,
+// and the best one of a vertex of high degree only grows, so an old value makes a vertex wait longer and never changes
+// its color. Whether a neighbor is colored, and what it may get, are one word: `possible` for low degrees (a single bit
+// once it is colored), `colors` for high ones.
 
 #include "coloring/priorities.cuh"
 #include "coloring/history.cuh"
@@ -30,13 +31,13 @@ struct Published {
     __device__ __forceinline__ uint64 priority(int v) const { return priority(v, degrees[v]); }
     __device__ __forceinline__ OFFSET word(int v) const { return indptr[v] / 32 + v; }
 
-    // What a listed neighbor shows: its possible colors, or for one of high degree its color.
+    // Load the word by which a listed neighbor tells its state: its possible colors if its degree is low, its color if
+    // its degree is high.
     __device__ __forceinline__ uint32 shown(int listed) const {
         return (uint32)ptx::load_l2(listed < 0 ? &colors[~listed] : &possible[listed]);
     }
 
-    // The possible colors of a listed neighbor below 32, none where it is colored otherwise, and whether it has no
-    // color.
+    // Return which of the colors 0..31 a listed neighbor may get or has, as bits. `open` tells whether it is uncolored.
     __device__ __forceinline__ uint32 possible_of(int listed, uint32 shown, bool& open) const {
         if (listed >= 0) {
             open = (shown & (shown - 1)) != 0;

@@ -75,9 +75,9 @@ def highest_bit(mask):
 
 @compile_row
 def possible_of(listed, colors, possible):
-    """The possible colors of a listed neighbor below 32, none where it is colored otherwise; and if it has no color.
+    """Return which of the colors 0..31 a listed neighbor may get or has, as bits, and whether it is uncolored.
 
-    Either is read from one word: others change them meanwhile.
+    Both are read from one word, because other threads change it meanwhile.
     """
     if listed >= 0:
         mask = np.int64(possible[listed]) & 0xFFFFFFFF
