@@ -62,9 +62,6 @@ CUDA_CONSTANTS = {
 
 #: Exponents up to this share of the largest one of a dtype are near enough to 0 to be left as they are.
 NEAR = 1 / 8
-#: The solver does not trust the recurrence if the true residual is more than UNTRUE times as large as the recurrence
-#: says.
-UNTRUE = 2
 #: Sums of squares between these two have lost nothing to overflow or underflow.
 SAFE_SQUARES = 1e-270, 1e290
 
@@ -193,11 +190,8 @@ class Iteration:
 
     @property
     def is_converged(self) -> bool:
-        """Whether the norm that the solve is to end by is small enough, the true residual measured. What the recurrence
-        knows of the residual has to be true for that.
-        """
-        is_true = self.true_residual_norm <= UNTRUE * self.residuals[-1]
-        return self.true_residual_norm <= self.limit or (is_true and self.target.is_met(self))
+        """Whether the norm that the solve is to end by is small enough, the true residual measured."""
+        return self.true_residual_norm <= self.limit or self.target.is_confirmed(self)
 
     @property
     def aim(self) -> float:

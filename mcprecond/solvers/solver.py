@@ -22,6 +22,7 @@ from mcprecond.backends.inputs import promote, refuse_not_finite, shape_columns,
 from mcprecond.linalg.hermitian import is_hermitian
 from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import exponent_of, power_times, square_times, times_power
+from mcprecond.linalg.sums import wide
 from mcprecond.matrix import REMEDY_FOR_ZERO_ROW, AdmittedMatrix, admit_matrix
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.solvers.backward import accurate_residual, least_energy
@@ -234,8 +235,9 @@ class Solver:
         with np.errstate(all="ignore"):
             if self.norm == "preconditioned":
                 M = self._M.csr if isinstance(self._M, AdmittedMatrix) else self._M
-                z = own_b if M is None else M @ own_b
-                system.end_by(PreconditionedTarget(share, max(share * abs(real_product(own_b, z)), least)))
+                square = lambda v: abs(real_product(v, v if M is None else M @ v))  # noqa: E731
+                find_square = lambda: square(self._find_residual(system, b))  # noqa: E731
+                system.end_by(PreconditionedTarget(share, max(share * square(own_b), least), find_square))
                 return
             if guess is not None:
                 of_guess = 2 * real_product(guess, own_b) - real_product(guess, self._A @ guess)
@@ -250,10 +252,14 @@ class Solver:
         """
         if self.A_is_operator:
             return Hidden(0.0, 0.0)
-        b = times_power(b, system.shift, self._backend.xp)
-        r, parts = accurate_residual(self.matrix, b, system.iterate()), self._weak_parts(weak)
+        r, parts = self._find_residual(system, b), self._weak_parts(weak)
         of_parts = parts.find_hidden(r) if parts else Hidden(0.0, 0.0)
         return Hidden(max(of_parts.energy, least_energy(self.matrix, r)), of_parts.largest)
+
+    def _find_residual(self, system: Iteration, b: Any) -> Any:
+        """b - A x for the iterate, in the units of the system; b is in the caller's."""
+        b, x = times_power(b, system.shift, self._backend.xp), system.iterate()
+        return b - self._A @ x if self.A_is_operator else accurate_residual(self.matrix, b, x)
 
     def _weak_parts(self, weak: float) -> WeakParts | None:
         """The weakly coupled parts of the graph of A, kept for further solves; None if there are none."""
@@ -284,7 +290,10 @@ class Solver:
         # If the solve continues with another preconditioner or in double precision, nobody asks why this part ended.
         goes_on = reason is Reason.LEFT or (narrow and system.count < maxiter)
         if reason not in (Reason.CONVERGED, *CAUSES) and not goes_on:
-            reason = self._cause(b, system, limit, reason) or reason
+            if cause := self._cause(b, system, limit, reason):
+                reason = cause
+            elif self._is_rounding(x, norm, reason, system.count):
+                reason = Reason.STAGNATED
         if reason is Reason.CONVERGED and self.norm == "residual" and system.is_cg:
             reason = Reason.CONVERGED_IN_RESIDUAL if self._is_doubtful(system, b) else reason
         system.energy.shift = system.shift
@@ -448,10 +457,16 @@ class Solver:
         if not singular and reason is not None:  # after the solve, since it takes longer
             singular = part_in_components(matrix, b, ROUNDING * eps) > limit
             singular = singular and (self.symmetric_method is not None or is_hermitian(matrix))
-        if singular:
-            return Reason.INCONSISTENT
-        had_time = reason is Reason.MAX_ITERATIONS and iteration.count >= min(EXAMINED, len(b))
-        return Reason.STAGNATED if had_time and is_rounding(matrix, iteration.solution(), residual) else None
+        return Reason.INCONSISTENT if singular else None
+
+    def _is_rounding(self, x: Any, norm: float, reason: Reason, count: int) -> bool:
+        """Whether the residual of the result is only rounding, and so not what the reason says after so many
+        iterations.
+        """
+        had_time = reason is Reason.MAX_ITERATIONS and count >= min(EXAMINED, len(x))
+        # Of a residual that is rounding, inner products with A and M may have any sign.
+        is_breakdown = reason in (Reason.INDEFINITE_A, Reason.INDEFINITE_M)
+        return (had_time or is_breakdown) and not self.A_is_operator and is_rounding(self.matrix, x, norm)
 
     def _suspects(self, iteration: Iteration) -> list[Any]:
         """Return vectors that converge to the null space, after normalization, if A is singular and b does not fit."""
@@ -465,7 +480,7 @@ class Solver:
 
 def real_product(a: Any, b: Any) -> float:
     """The real part of a'b, in double precision."""
-    return float((a.conj() * b).real.sum(dtype=np.float64))
+    return float((wide(a).conj() * b).real.sum())
 
 
 def exponent_of_product(matrix: AdmittedMatrix, x: Any) -> int:

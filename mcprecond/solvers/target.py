@@ -15,6 +15,9 @@ from mcprecond.linalg.powers import power_times
 from mcprecond.solvers.energy import Coefficients
 from mcprecond.typing import Norm
 
+#: What the recurrence knows is not trusted if the true residual is more than UNTRUE times as large as the recurrence
+#: says.
+UNTRUE = 2
 #: The device stops when the gain of a step falls below a threshold. If the error is still too large then, CG continues
 #: with a lower threshold, which is between FALL and 1/2 times the last gain.
 FALL = 1e-3
@@ -25,6 +28,7 @@ class Solving(Protocol):
 
     limit: float
     residuals: list[float]
+    true_residual_norm: float
     energy: Coefficients
     count: int
     shift: int
@@ -42,6 +46,12 @@ class Target:
     def is_met(self, iteration: Solving) -> bool:
         """Whether the norm is small enough, as far as the recurrence knows."""
         return False
+
+    def is_confirmed(self, iteration: Solving) -> bool:
+        """Whether the norm is small enough, the true residual measured. What the recurrence knows of the residual has
+        to be true for that.
+        """
+        return iteration.true_residual_norm <= UNTRUE * iteration.residuals[-1] and self.is_met(iteration)
 
     def was_met_at_start(self, iteration: Solving) -> bool:
         """Whether the iterations since CG began again have found that the norm was small enough then."""
@@ -74,8 +84,18 @@ class OtherTarget(Target):
         return replace(self, least=power_times(self.least, 2 * shift))
 
 
+@dataclass(frozen=True)
 class PreconditionedTarget(OtherTarget):
-    """r'M r is at most `least`."""
+    """r'M r is at most `least`.
+
+    Parameters
+    ----------
+    find_square : function
+        Computes r'M r for r = b - A x. The recurrence may be far from it: in Eisenstat's form z has a recurrence of its
+        own.
+    """
+
+    find_square: Callable[[], float]
 
     norm = "preconditioned"
 
@@ -86,9 +106,8 @@ class PreconditionedTarget(OtherTarget):
     def is_met(self, iteration: Solving) -> bool:
         return iteration.rz <= self.least * iteration.unit
 
-    def was_met_at_start(self, iteration: Solving) -> bool:
-        known = iteration.energy
-        return known.products[known.starts[-1]] <= self.least * iteration.unit
+    def is_confirmed(self, iteration: Solving) -> bool:
+        return self.find_square() <= self.least
 
 
 @dataclass(frozen=True)
