@@ -16,6 +16,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from mcprecond import (
     ILU0,
+    PCG,
     AutoColoring,
     ClassicalAMG,
     ColorBlocks,
@@ -161,6 +162,24 @@ def test_solves_take_the_same_iterations(backend, to_device):
         here, there = (pcg(A, b, M=operator, rtol=1e-8) for operator in (M, WAYS["pickle"](M)))
         assert here.iterations == there.iterations
         assert_same(there.x, here.x, backend)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("M", [None, "jacobi", "sgs", "multigrid", "auto"])
+def test_solvers_travel_after_solves(M, way, backend, to_device):
+    """What a solve keeps for the next one stays behind."""
+    A = to_device(spd(grid5(20)))
+    b, solver = vector_for(A, to_device), PCG(A, M)
+    before = solver.solve(b, rtol=1e-8)
+    arrived = WAYS[way](solver)
+    for one in (arrived, solver):
+        after = one.solve(b, rtol=1e-8)
+        assert after.reason is before.reason and after.iterations == before.iterations
+        assert_same(after.x, before.x, backend)
+    if way != "copy":
+        arrived.update(4 * A)
+        assert_same(4 * arrived.solve(b, rtol=1e-8).x, before.x, backend)
+        assert_same(solver.solve(b, rtol=1e-8).x, before.x, backend)
 
 
 def test_hierarchies_of_pyamg_travel(backend, to_device):

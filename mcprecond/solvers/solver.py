@@ -112,6 +112,10 @@ class Solver:
         #: See `_weak_parts`.
         self._parts: dict[float, WeakParts | None] = {}
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the iterations, whose buffers share memory, and whose captured graphs belong to this process."""
+        return self.__dict__ | {"_free": {}}
+
     @property
     def shape(self) -> tuple[int, int]:
         """(n, n)."""
@@ -206,8 +210,8 @@ class Solver:
                 is_zero = True
             limit = max(rtol * norm, power_times(atol, system.shift)) if self.norm == "residual" else 0.0
             limits.append((limit, norm, is_zero))
-            if guess is not None:
-                system.energy.of_guess = math.nan  # not known, unless the next line finds it
+            if not is_zero:
+                system.energy.of_guess = math.nan  # not known, unless the next lines find it
             if self.norm != "residual":
                 self._end_by_norm(system, own_b[-1], own_guess, rtol, atol)
         if guess is not None:
