@@ -12,7 +12,7 @@ WORKERS ?= logical
 PARALLEL := PYTHONDONTWRITEBYTECODE= MCPRECOND_NUM_THREADS=2 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
 # Tests whose CUDA kernels are emulated.
 EMULATED_TESTS := $(addprefix tests/,coloring linalg multigrid ordering preconditioners storage test_door.py test_wide.py \
-	backends/test_kernel_sets.py $(patsubst %,solvers/test_%.py,hard_systems many_columns nullspace pcg scale))
+	backends/test_kernel_sets.py $(patsubst %,solvers/test_%.py,hard_systems many_columns norms nullspace pcg scale))
 # Emulated blocks share memory, so only one thread may launch kernels. The other tests take minutes, and look at what is
 # launched more than at what kernels do.
 NOT_EMULATED := --ignore tests/preconditioners/test_threads.py \
