@@ -113,7 +113,9 @@ class Solver:
         self._parts: dict[float, WeakParts | None] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the iterations, whose buffers share memory, and whose captured graphs belong to this process."""
+        """What pickles and copies take along: all but the iterations. Their arrays share memory, which copies of them
+        would not do, and their captured graphs belong to this process.
+        """
         return self.__dict__ | {"_free": {}}
 
     @property
@@ -261,7 +263,7 @@ class Solver:
         return Hidden(max(of_parts.energy, least_energy(self.matrix, r)), of_parts.largest)
 
     def _find_residual(self, system: Iteration, b: Any) -> Any:
-        """b - A x for the iterate, in the units of the system; b is in the caller's."""
+        """Compute b - A x for the iterate x, in the units of the system. The argument b is in the caller's units."""
         b, x = times_power(b, system.shift, self._backend.xp), system.iterate()
         return b - self._A @ x if self.A_is_operator else accurate_residual(self.matrix, b, x)
 
@@ -464,11 +466,11 @@ class Solver:
         return Reason.INCONSISTENT if singular else None
 
     def _is_rounding(self, x: Any, norm: float, reason: Reason, count: int) -> bool:
-        """Whether the residual of the result is only rounding, and so not what the reason says after so many
-        iterations.
+        """Whether the solve has stagnated, although another reason has ended it after `count` iterations: nothing but
+        rounding errors is left in the residual of x, whose norm is given.
         """
         had_time = reason is Reason.MAX_ITERATIONS and count >= min(EXAMINED, len(x))
-        # Of a residual that is rounding, inner products with A and M may have any sign.
+        # If the residual consists of rounding errors, r'M r and p'A p may have any sign.
         is_breakdown = reason in (Reason.INDEFINITE_A, Reason.INDEFINITE_M)
         return (had_time or is_breakdown) and not self.A_is_operator and is_rounding(self.matrix, x, norm)
 

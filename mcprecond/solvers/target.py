@@ -15,8 +15,8 @@ from mcprecond.linalg.powers import power_times
 from mcprecond.solvers.energy import Coefficients
 from mcprecond.typing import Norm
 
-#: What the recurrence knows is not trusted if the true residual is more than UNTRUE times as large as the recurrence
-#: says.
+#: If the true residual is more than UNTRUE times as large as that of the recurrence, the recurrence does not decide
+#: whether a solve has converged.
 UNTRUE = 2
 #: The device stops when the gain of a step falls below a threshold. If the error is still too large then, CG continues
 #: with a lower threshold, which is between FALL and 1/2 times the last gain.
@@ -48,8 +48,8 @@ class Target:
         return False
 
     def is_confirmed(self, iteration: Solving) -> bool:
-        """Whether the norm is small enough, the true residual measured. What the recurrence knows of the residual has
-        to be true for that.
+        """Whether the norm is small enough, once the true residual is measured. The recurrence decides, unless its own
+        residual is much smaller than the true one.
         """
         return iteration.true_residual_norm <= UNTRUE * iteration.residuals[-1] and self.is_met(iteration)
 
@@ -91,8 +91,8 @@ class PreconditionedTarget(OtherTarget):
     Parameters
     ----------
     find_square : function
-        Computes r'M r for r = b - A x. The recurrence may be far from it: in Eisenstat's form z has a recurrence of its
-        own.
+        Computes r'M r for r = b - A x, which decides in the end. The recurrence may be far from it: in Eisenstat's form
+        it does not compute z from r.
     """
 
     find_square: Callable[[], float]
