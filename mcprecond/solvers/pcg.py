@@ -139,7 +139,7 @@ def pcg(
         may be small although weakly coupled unknowns are far from the solution. The estimate follows from coefficients
         that CG computes anyway. When it is small enough, further iterations find the correction of x, whose norm is the
         error, and the solve goes on if that is too large. They are not counted by `maxiter`. "preconditioned":
-        converged when ``sqrt(r'M r) <= max(rtol sqrt(b'M b), atol)``, with the residual r, as in PETSc.
+        converged when ``sqrt(r'M r) <= max(rtol sqrt(b'M b), atol)``, as in PETSc, with the true residual r = b - A x.
     form : {"auto", "plain", "eisenstat"}
         "eisenstat" reads the matrix once per iteration instead of twice, for the same iterates up to rounding. It needs
         an M that was built from this A and has its triangles: one sweep of `MulticolorSGS` with any omega,
