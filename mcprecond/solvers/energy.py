@@ -9,7 +9,8 @@ S times the last gain is at most the share TAU of the sum, hardly anything is mi
 ||x||_A^2 is the sum of all gains and (b + r_0)'x_0, where x_0 is the initial guess.
 
 The error of the last iterate is what the gains that are still to come add up to: the sum of the geometric series that
-falls as the last gains do. After a solve by the energy norm it is known better; see correction.py.
+falls as the last gains do, unless the residual has just become much smaller; see SUDDEN. After a solve by the energy
+norm it is known better; see correction.py.
 
 Strakos, Tichy: On error estimation in the conjugate gradient method and why it works in finite precision computations,
 Electron. Trans. Numer. Anal. 13, 2002.
@@ -30,6 +31,10 @@ from scipy.linalg import eigvalsh_tridiagonal
 TAU, SINCE = 0.25, 1e-4
 #: The error can be estimated after this many iterations, at the earliest.
 LEAST = 3
+#: If the last iteration multiplies the square of the residual's norm by less than SUDDEN, the gains do not go on as
+#: before: CG has taken as many steps as there are eigenvalues, or as clusters of them. Then the next gain stands for
+#: the error, with the largest alpha so far.
+SUDDEN = 1e-4
 #: An error of at most UNITS times the machine epsilon, relative to ||x||_A, counts as zero.
 UNITS = 4
 
@@ -77,6 +82,8 @@ class Coefficients:
         weak_parts.py.
     found : Squares, optional
         By the correction of x, if there is one; see correction.py.
+    fall : float
+        After a solve: by what the last iteration has multiplied the square of the norm of the residual; otherwise 1.
     shift : int
         After a solve: all squares are those of the caller's b and x times 2^shift, where floats have room for them.
     """
@@ -87,7 +94,7 @@ class Coefficients:
         self.of_guess, self.starts = 0.0, [0]
         self.hidden, self.hidden_at = 0.0, -1
         self.found: Squares | None = None
-        self.shift = 0
+        self.fall, self.shift = 1.0, 0
 
     def rescale(self, shift: int) -> None:
         """Take note that b and x were multiplied by 2^shift."""
@@ -106,7 +113,7 @@ class Coefficients:
         both.alphas, both.products = self.alphas + later.alphas, self.products + later.products
         both.of_guess, both.found = self.of_guess, self.found
         both.starts = self.starts + [len(self.alphas) + start for start in later.starts]
-        both.hidden = later.hidden
+        both.hidden, both.fall = later.hidden, later.fall
         return both
 
     @property
@@ -129,7 +136,9 @@ class Coefficients:
         if delay >= count:
             return None
         bound = float(lefts[count - delay])
-        return ErrorEstimate(bound, min(extrapolate(gains, delay), bound), whole, delay)
+        next_gain = max(self.alphas) * self.products[-1] * self.fall
+        last = next_gain if self.fall < SUDDEN else extrapolate(gains, delay)
+        return ErrorEstimate(bound, min(last, bound), whole, delay)
 
     @property
     def whole(self) -> float:

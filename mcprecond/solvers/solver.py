@@ -300,6 +300,8 @@ class Solver:
                 reason = cause
             elif self._is_rounding(x, norm, reason, system.count):
                 reason = Reason.STAGNATED
+        if system.count and system.residuals[-2] > 0:
+            system.energy.fall = square_times(system.residuals[-1] / system.residuals[-2])
         if reason is Reason.CONVERGED and self.norm == "residual" and system.is_cg:
             reason = Reason.CONVERGED_IN_RESIDUAL if self._is_doubtful(system, b) else reason
         system.energy.shift = system.shift

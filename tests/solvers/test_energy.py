@@ -237,6 +237,22 @@ def test_no_false_alarm(backend, name, M):
     assert pcg(own_A, own_b, M=M, rtol=1e-8, maxiter=10**5).reason is not Reason.CONVERGED_IN_RESIDUAL
 
 
+@pytest.mark.parametrize("rtol", [1e-4, 1e-8])
+def test_no_false_alarm_with_few_unknowns(backend, rtol):
+    """CG ends with the solution after as many steps as there are eigenvalues, so the gains do not fall before."""
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        n = 3 + seed % 3
+        factor = random.standard_normal((n, n))
+        A, b = sp.csr_matrix(factor @ factor.T / n + np.eye(n)), random.standard_normal(n)
+        own_A, own_b = place(backend, A, b)
+        for x0 in (None, backend.xp.zeros(n)):
+            result = pcg(own_A, own_b, x0, rtol=rtol)
+            assert result.reason is Reason.CONVERGED
+        assert energy_error(A, backend.to_host(result.x), solution(A, b)) <= 10 * rtol
+        assert not result.energy_error > 10 * rtol  # it is NaN after less than three steps
+
+
 def test_errors_of_results(backend, poisson):
     A, b, _ = poisson
     own_A, own_b = place(backend, A, b)
