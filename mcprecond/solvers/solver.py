@@ -241,7 +241,7 @@ class Solver:
         with np.errstate(all="ignore"):
             if self.norm == "preconditioned":
                 M = self._M.csr if isinstance(self._M, AdmittedMatrix) else self._M
-                square = lambda v: abs(real_product(v, v if M is None else M @ v))  # noqa: E731
+                square = lambda v: real_product(v, v if M is None else M @ v)  # noqa: E731
                 find_square = lambda: square(self._find_residual(system, b))  # noqa: E731
                 system.end_by(PreconditionedTarget(share, max(share * square(own_b), least), find_square))
                 return
@@ -300,7 +300,7 @@ class Solver:
                 reason = cause
             elif self._is_rounding(x, norm, reason, system.count):
                 reason = Reason.STAGNATED
-        if system.count and system.residuals[-2] > 0:
+        if system.is_cg and system.count and system.residuals[-2] > 0:
             system.energy.fall = square_times(system.residuals[-1] / system.residuals[-2])
         if reason is Reason.CONVERGED and self.norm == "residual" and system.is_cg:
             reason = Reason.CONVERGED_IN_RESIDUAL if self._is_doubtful(system, b) else reason

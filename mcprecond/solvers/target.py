@@ -107,7 +107,7 @@ class PreconditionedTarget(OtherTarget):
         return iteration.rz <= self.least * iteration.unit
 
     def is_confirmed(self, iteration: Solving) -> bool:
-        return self.find_square() <= self.least
+        return 0 < self.find_square() <= self.least  # it is 0 or less only if M is not positive definite, or r = 0
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from graphs import laplacian, patterns, random_values, spd
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcprecond import PCG, MulticolorSGS
+from mcprecond import PCG, MulticolorSGS, pcg
+from mcprecond.solvers import Reason
 
 NORMS = ["residual", "energy", "preconditioned"]
 NARROW = {np.float64: np.float32, np.complex128: np.complex64}
@@ -106,3 +107,11 @@ def test_few_unknowns_and_a_null_space(M, backend, to_device):
         A, v = laplacian(sp.csr_matrix((4, 4)), seed)
         b = random_values(np.random.default_rng(seed), 4)
         refuses_false_words(backend, to_device, A, b, M, null_vector=v, rtol=1e-3, norm="energy")
+
+
+def test_an_indefinite_M_has_no_norm(to_device):
+    """r'M r is 0 for an r that is not 0."""
+    A, M = sp.csr_matrix(sp.eye(2)), sp.csr_matrix(np.array([[0.0, 1.0], [1.0, 0.0]]))
+    for norm in NORMS:
+        result = pcg(to_device(A), to_device(np.array([1.0, 0.0])), M=to_device(M), norm=norm)
+        assert result.reason is Reason.INDEFINITE_M
