@@ -17,8 +17,8 @@ NARROW = {np.float64: np.float32, np.complex128: np.complex64}
 
 
 def relative_norm(norm, A, b, x, apply):
-    """What a solve by this norm ends by: of the residual or of the error of x, relative to the right-hand side or to
-    the solution; and how large rounding of x and of A x may make it.
+    """Return the norm by which a solve ends, relative to that of b or of the solution, and how large rounding of x and
+    of A x may make it.
     """
     dtype = np.result_type(x, np.float64)
     eps, A, b, wide = np.finfo(x.dtype).eps, A.toarray().astype(dtype), b.astype(dtype), x.astype(dtype)
@@ -34,8 +34,8 @@ def relative_norm(norm, A, b, x, apply):
     return of_x / whole, of_rounding / whole
 
 
-def refuses_false_words(backend, to_device, A, b, M=None, x0=None, null_vector=None, **options):
-    """Solve; the norm of each column is as small as the result says."""
+def assert_norm_is_small(backend, to_device, A, b, M=None, x0=None, null_vector=None, **options):
+    """Solve, and compute the norm of each column."""
     rtol, norm = options["rtol"], options["norm"]
     own_A, x0 = to_device(A), None if x0 is None else to_device(x0)
     if M == "narrow":
@@ -78,7 +78,7 @@ def test_the_norm_is_small(backend, to_device, pattern, is_singular, dtype, M, c
     b, x0 = (random_values(random, np.prod(shape), dtype).astype(dtype).reshape(shape) for _ in range(2))
     rtol = max(10**-digits, 1e3 * float(np.finfo(dtype).eps))
     options = {"null_vector": v, "rtol": rtol, "norm": norm, "form": form}
-    refuses_false_words(backend, to_device, A, b, M, x0 if has_guess else None, **options)
+    assert_norm_is_small(backend, to_device, A, b, M, x0 if has_guess else None, **options)
 
 
 @pytest.mark.parametrize("M", [None, "jacobi", "sgs", "dilu"])
@@ -88,14 +88,14 @@ def test_a_residual_below_the_rounding_of_the_recurrence(M, backend, to_device):
     """
     for seed in range(5):
         A, b = spd(sp.csr_matrix((2, 2)), seed, np.float32), random_values(np.random.default_rng(seed), 2, np.float32)
-        refuses_false_words(backend, to_device, A, b.astype(np.float32), M, rtol=1e-4, norm="preconditioned")
+        assert_norm_is_small(backend, to_device, A, b.astype(np.float32), M, rtol=1e-4, norm="preconditioned")
 
 
 @pytest.mark.parametrize("digits", [8, 10, 12])
 def test_single_precision_knows_little_of_the_preconditioned_norm(digits, backend, to_device):
     """After one step in single precision z is 0 in Eisenstat's form, but r is not."""
     A, b = sp.csr_matrix(1.1 * sp.eye(20)), random_values(np.random.default_rng(0), 20)
-    refuses_false_words(backend, to_device, A, b, "narrow", rtol=10.0**-digits, norm="preconditioned")
+    assert_norm_is_small(backend, to_device, A, b, "narrow", rtol=10.0**-digits, norm="preconditioned")
 
 
 @pytest.mark.parametrize("M", [None, "sgs", "dilu", "ilu0"])
@@ -106,7 +106,7 @@ def test_few_unknowns_and_a_null_space(M, backend, to_device):
     for seed in range(20):
         A, v = laplacian(sp.csr_matrix((4, 4)), seed)
         b = random_values(np.random.default_rng(seed), 4)
-        refuses_false_words(backend, to_device, A, b, M, null_vector=v, rtol=1e-3, norm="energy")
+        assert_norm_is_small(backend, to_device, A, b, M, null_vector=v, rtol=1e-3, norm="energy")
 
 
 def test_an_indefinite_M_has_no_norm(to_device):
