@@ -26,8 +26,8 @@ from mcprecond.studies.measure import time_calls
 from mcprecond.studies.table import Record, Table
 
 RTOL = 1e-8
-#: How often a system is solved with ILU(0) in natural order, at most. Where there are tens of thousands of levels, a
-#: solve takes half a minute.
+#: At most so many solves with ILU(0) in natural order are timed. With tens of thousands of levels, a solve takes more
+#: than twenty seconds on a GPU (level-histogram-gpu.json).
 REPEATS_IN_NATURAL_ORDER = 2
 METHODS: dict[str, Callable[[Any], Any] | None] = {
     "natural": partial(ILU0, ordering="natural"),

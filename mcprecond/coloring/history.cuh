@@ -14,7 +14,7 @@ __device__ void log_round(int2* log, long long n, int round, int colored, int co
     log[0].x = (int)row;
 }
 
-// ---- The log of a kernel whose threads do not wait for each other between rounds.
+// ---- The log of a kernel whose threads do not synchronize between rounds.
 
 // Round r counts the vertices that had their color after r visits; most rounds are added up per block first.
 #define SHARED_ROUNDS 64

@@ -176,7 +176,7 @@ class PreconditionedCG(Solver):
         return method(A, self._backend, M, state)
 
     def _project_b(self, b: Any, iteration: Iteration) -> Any:
-        # The result keeps this vector, and the next solve overwrites iteration.b, so it has to be copied.
+        # A copy, because the result refers to it and the next solve overwrites iteration.b.
         return times_power(iteration.b.copy(), -iteration.shift, self._backend.xp) if self._is_projected else b
 
     def _incompatibility(self, dtype: Any = None) -> str | None:

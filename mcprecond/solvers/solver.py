@@ -468,8 +468,8 @@ class Solver:
         return Reason.INCONSISTENT if singular else None
 
     def _is_rounding(self, x: Any, norm: float, reason: Reason, count: int) -> bool:
-        """Whether the solve has stagnated, although another reason has ended it after `count` iterations: nothing but
-        rounding errors is left in the residual of x, whose norm is given.
+        """Whether a solve that has ended for another reason, after `count` iterations, has stagnated: the residual of
+        x, whose norm is given, consists of rounding errors.
         """
         had_time = reason is Reason.MAX_ITERATIONS and count >= min(EXAMINED, len(x))
         # If the residual consists of rounding errors, r'M r and p'A p may have any sign.

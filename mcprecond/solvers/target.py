@@ -48,8 +48,8 @@ class Target:
         return False
 
     def is_confirmed(self, iteration: Solving) -> bool:
-        """Whether the norm is small enough, once the true residual is measured. The recurrence decides, unless its own
-        residual is much smaller than the true one.
+        """Whether the norm is small enough, after the true residual has been computed. The recurrence decides this,
+        unless its residual is much smaller than the true one.
         """
         return iteration.true_residual_norm <= UNTRUE * iteration.residuals[-1] and self.is_met(iteration)
 
@@ -107,7 +107,7 @@ class PreconditionedTarget(OtherTarget):
         return iteration.rz <= self.least * iteration.unit
 
     def is_confirmed(self, iteration: Solving) -> bool:
-        return 0 < self.find_square() <= self.least  # it is 0 or less only if M is not positive definite, or r = 0
+        return 0 < self.find_square() <= self.least  # if it is not positive, neither is M, or r = 0
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from fuzz.categories import SHARES, case_of
 from fuzz.driver import Run
 from fuzz.trial import Device, Trial
 
-#: Cases that once failed. In the first two, A x overflowed where `pcg` compared a residual with the rounding errors of
-#: A x. In the others, squares overflowed by which `pcg` decides between CONVERGED and CONVERGED_IN_RESIDUAL.
+#: Cases that failed in the past. In the first two, A x overflowed when `pcg` compared the residual with the rounding
+#: errors of A x. In the others, squares overflowed when `pcg` decided between CONVERGED and CONVERGED_IN_RESIDUAL.
 FAILED_ONCE = [
     ("scale", 10003290),
     ("scale", 10003306),

@@ -1,5 +1,5 @@
-// EB as its paper has it, in one resident kernel. Each __device__ function here is the part of edges.py with the same
-// name. The races that are meant are those of eb.cu.
+// EB as published, in one resident kernel. Each __device__ function has the name of the function in edges.py that does
+// the same. The intended data races are those of eb.cu.
 
 #include "color_sets.cuh"
 #include "coloring/history.cuh"

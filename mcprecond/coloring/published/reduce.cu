@@ -1,5 +1,5 @@
-// Gunrock's advance and neighbor-reduce in one resident kernel; see reduce.py. Barriers stand for the launches between
-// its operators, so that no phase reads what another thread may write in it.
+// Gunrock's advance and neighbor-reduce in one resident kernel; see reduce.py. Grid barriers take the place of the
+// launches between Gunrock's operators, so that no phase reads what another thread writes in the same phase.
 
 #include "coloring/graph.cuh"
 #include "coloring/history.cuh"

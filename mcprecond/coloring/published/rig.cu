@@ -1,8 +1,8 @@
 // RIG and SIRG in one resident kernel, a thread to a vertex; see rig.py.
 //
-// Races that are meant: vertices are checked and recolored while their neighbors are. Of two neighbors that take the
-// same color at once, both stay in the worklist, and the one of lower priority sees it in the next round. A vertex that
-// has left the worklist does not change, so that whoever is recolored from then on sees its color.
+// Intended data races: a vertex is checked and recolored while its neighbors are, too. If two neighbors take the same
+// color at the same time, both stay in the worklist, and the one of lower priority detects the conflict in the next
+// round. The color of a vertex that has left the worklist is final, and vertices that are recolored later see it.
 
 #include "coloring/graph.cuh"
 #include "coloring/history.cuh"
@@ -71,8 +71,9 @@ struct Problem {
         return palette.find_color();
     }
 
-    // Find the first color as minimum_color does, and write S(v), the neighbors of higher priority, to the end of v's
-    // row of `conflicting`. Where the index decides, they are at the end of v's row of `indices` already.
+    // Find the first free color, as minimum_color does, and store S(v), the neighbors of v with higher priority, at the
+    // end of v's row of `conflicting`. If the index decides the priority, nothing is stored: these neighbors are at the
+    // end of v's row of `indices`, whose columns are sorted.
     __device__ __forceinline__ int first_color(int v, Palette& palette) const {
         OFFSET end = indptr[v + 1], next = end;
         for (OFFSET k = indptr[v]; k < end; k += AT_ONCE) {

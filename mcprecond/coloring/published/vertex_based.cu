@@ -1,7 +1,7 @@
 // IPGC, VB and VB BIT, each in one resident kernel; see vertex_based.py.
 //
-// Races that are meant: while vertices are colored, a vertex may see a neighbor's color of this round or of the one
-// before. Conflicts are looked for behind a grid barrier, where no color changes.
+// Intended data races: while vertices are colored, a vertex may read a neighbor's color of this round or of the one
+// before. Conflicts are detected after a grid barrier, when no color changes.
 
 #include "coloring/graph.cuh"
 #include "coloring/history.cuh"
@@ -14,8 +14,8 @@ struct Control {  // lies in `scratch`, which the host zeroes
     int counts[1];  // vertices kept by each block; as long as scratch allows
 };
 
-// The rule that decides which end of an edge in conflict is recolored. `rule` is an index into RESOLUTIONS of
-// vertex_based.py. `mix` is a bijection, so no two vertices have the same random number.
+// Decides which end of a conflicting edge is recolored. `rule` is an index into RESOLUTIONS of vertex_based.py. The
+// hash function `mix` is a bijection, so the random numbers of two vertices differ.
 struct Resolution {
     long long rule, seed;
     const int* degrees;

@@ -1,12 +1,12 @@
-// ECL-GC as its paper has it, in one resident kernel; the functions of a vertex are the parts of visits.py with the
-// same names. Vertices of high degree come first, in rounds. Each thread then visits its vertices of low degree again
-// and again, without waiting for others, until all have their colors; as all threads are resident, nobody waits for
-// ever.
+// ECL-GC as published, in one resident kernel. The functions that visit a vertex have the names of those in visits.py.
+// Vertices of high degree are colored first, in rounds with a grid barrier after each. Then each thread visits its
+// vertices of low degree repeatedly, until all of them are colored, and does not synchronize with other threads. Since
+// all threads are resident, each of them makes progress, and the kernel terminates.
 //
-// Races that are meant: a visit reads what other vertices show while they change it. Possible colors only get fewer,
-// and the best one of a vertex of high degree only grows, so an old value makes a vertex wait longer and never changes
-// its color. Whether a neighbor is colored, and what it may get, are one word: `possible` for low degrees (a single bit
-// once it is colored), `colors` for high ones.
+// Intended data races: a visit reads the state of other vertices while other threads change it. The set of possible
+// colors of a vertex only shrinks, and the best color of a vertex of high degree only grows, so a stale value delays a
+// vertex, but does not change its color. One word of a neighbor tells both whether it is colored and which colors it
+// may get: `possible` if its degree is low, where a single bit is left once it is colored, and `colors` if it is high.
 
 #include "coloring/priorities.cuh"
 #include "coloring/history.cuh"
@@ -31,13 +31,13 @@ struct Published {
     __device__ __forceinline__ uint64 priority(int v) const { return priority(v, degrees[v]); }
     __device__ __forceinline__ OFFSET word(int v) const { return indptr[v] / 32 + v; }
 
-    // Load the word by which a listed neighbor tells its state: its possible colors if its degree is low, its color if
-    // its degree is high.
+    // Load the state of a listed neighbor: its possible colors if its degree is low, its color if its degree is high.
     __device__ __forceinline__ uint32 shown(int listed) const {
         return (uint32)ptx::load_l2(listed < 0 ? &colors[~listed] : &possible[listed]);
     }
 
-    // Return which of the colors 0..31 a listed neighbor may get or has, as bits. `open` tells whether it is uncolored.
+    // Return the colors 0 to 31 that a listed neighbor may get, or the color that it has, as a bit mask. `open` is set
+    // to whether the neighbor is uncolored.
     __device__ __forceinline__ uint32 possible_of(int listed, uint32 shown, bool& open) const {
         if (listed >= 0) {
             open = (shown & (shown - 1)) != 0;
@@ -50,7 +50,8 @@ struct Published {
         return best > worst ? 0 : 0xffffffffu >> (31 - worst) & 0xffffffffu << best;
     }
 
-    // True if there is nobody to wait for. A neighbor u of high degree is listed as ~u.
+    // List the neighbors of higher priority, for which a vertex of low degree has to wait, and return whether there are
+    // none. A neighbor u of high degree is listed as ~u.
     __device__ bool open_low(int v) const {
         OFFSET begin = indptr[v], end = indptr[v + 1];
         uint64 own = priority(v);
@@ -71,7 +72,7 @@ struct Published {
         return k == 0;
     }
 
-    // A warp opens a vertex.
+    // The same for a vertex of high degree, by a warp. All of its neighbors of higher priority have a high degree, too.
     __device__ bool open_high(int v) const {
         OFFSET begin = indptr[v], end = indptr[v + 1];
         uint64 own = priority(v);
@@ -92,6 +93,7 @@ struct Published {
         return k == 0;
     }
 
+    // Visit a vertex of low degree, and return whether it is colored now.
     __device__ bool visit_low(int v) const {
         OFFSET begin = indptr[v];
         uint32 mask = (uint32)possible[v], considered = 0;
@@ -125,7 +127,7 @@ struct Published {
         return mask == best;
     }
 
-    // A warp visits a vertex.
+    // Visit a vertex of high degree, by a warp, and return whether it is colored now.
     __device__ bool visit_high(int v) const {
         OFFSET begin = indptr[v];
         uint32* bitmap = bitmaps + word(v);

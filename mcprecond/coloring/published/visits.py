@@ -75,9 +75,10 @@ def highest_bit(mask):
 
 @compile_row
 def possible_of(listed, colors, possible):
-    """Return which of the colors 0..31 a listed neighbor may get or has, as bits, and whether it is uncolored.
+    """Return the colors 0 to 31 that a listed neighbor may get, or the color that it has, as a bit mask, and whether
+    the neighbor is uncolored.
 
-    Both are read from one word, because other threads change it meanwhile.
+    On a GPU a single load provides both, since other threads may change the state of the neighbor between two loads.
     """
     if listed >= 0:
         mask = np.int64(possible[listed]) & 0xFFFFFFFF
@@ -91,7 +92,7 @@ def possible_of(listed, colors, possible):
 
 @compile_row
 def visit_low(v, indptr, shortcut1, shortcut2, colors, possible, waiting, dag):
-    """The three cases of Section 3. Once a single bit is left, it is the color."""
+    """Apply the three cases of Section 3 to a vertex of low degree. When a single bit is left, it is the color."""
     begin = indptr[v]
     mask, considered, still = np.int64(possible[v]) & 0xFFFFFFFF, np.int64(0), 0
     for e in range(begin, begin + waiting[v]):
