@@ -671,10 +671,10 @@ def refuse_other_pattern(matrix: AdmittedMatrix, before: Any, backend: Backend) 
             f"A must be of shape {before.shape}, dtype {before.dtype} and on the {backend.name} as before, got shape "
             f"{csr.shape}, dtype {csr.dtype} on the {matrix.backend.name}"
         )
-    rows = csr.indptr != before.indptr
-    if bool(rows.any()):
+    same_rows, same_columns = csr.indptr is before.indptr, csr.indices is before.indices
+    if not same_rows and bool((rows := csr.indptr != before.indptr).any()):
         row = int(rows.argmax()) - 1
-    elif bool((columns := csr.indices != before.indices).any()):
+    elif not same_columns and bool((columns := csr.indices != before.indices).any()):
         row = int(backend.xp.searchsorted(csr.indptr, columns.argmax(), side="right")) - 1
     else:
         return

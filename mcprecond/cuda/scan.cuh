@@ -36,8 +36,8 @@ struct Control {
 // The length of the longest list is stored in `control->longest`. All blocks of the grid have to be resident, because
 // they wait for each other. When the function returns, every thread can read all offsets. `length` may read the array
 // `offsets`, since each length is read before its place is overwritten.
-template <typename Length>
-__device__ void write_offsets(long long n, Length length, long long* offsets, Control* control) {
+template <typename Length, typename Offset>
+__device__ void write_offsets(long long n, Length length, Offset* offsets, Control* control) {
     long long share = (n + gridDim.x - 1) / gridDim.x;
     long long begin = min(n, blockIdx.x * share), end = min(n, begin + share), own = 0, longest = 0, total;
     for (long long i = begin + threadIdx.x; i < end; i += BLOCK) {
@@ -57,9 +57,9 @@ __device__ void write_offsets(long long n, Length length, long long* offsets, Co
     for (long long first = begin; first < end; first += BLOCK) {
         long long i = first + threadIdx.x, number = i < end ? length(i) : 0;
         long long before = block_scan(number, total);
-        if (i < end) offsets[i] = next + before;
+        if (i < end) offsets[i] = (Offset)(next + before);
         next += total;
     }
-    if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0) offsets[n] = next;
+    if (blockIdx.x == gridDim.x - 1 && threadIdx.x == 0) offsets[n] = (Offset)next;
     grid_barrier(&control->arrivals);
 }

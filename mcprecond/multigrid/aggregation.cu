@@ -1,6 +1,6 @@
 // Aggregates around a distance-2 maximal independent set; see aggregation.py.
 //
-// `independent_set` goes in rounds of two phases. In the first one each free vertex chooses the smallest number among
+// `search_roots` goes in rounds of two phases. In the first one each free vertex chooses the smallest number among
 // the undecided vertices within distance 1 of it, if it has not done so or if its choice is out. A vertex that all free
 // ones within distance 1 have chosen is the smallest within distance 2, and comes into the set. In the second phase
 // those that have chosen it set all others within distance 1 of them to `OUT`, and leave the worklist. So a row is read
@@ -10,6 +10,7 @@
 #include "cuda/compact.cuh"
 #include "cuda/memory.cuh"
 #include "cuda/reduce.cuh"
+#include "cuda/scan.cuh"
 #include "multigrid/team_sum.cuh"
 
 #define NOBODY -1  // the choice of a vertex that has made none
@@ -35,7 +36,7 @@ __device__ __forceinline__ int vertex_of(uint32 number, int bits) {
     return (int)(v ^ v >> half);
 }
 
-struct Control {  // lies in `scratch`, which the host zeroes
+struct Counters {  // lie in `scratch`, which the host zeroes
     uint32 arrivals;
     int left[2], kept[2];  // lengths of worklists, by parity of the round
 };
@@ -53,25 +54,47 @@ __device__ __forceinline__ int spacing_of(long long length) {
     return spacing;
 }
 
+// The threads of a warp share the neighbors of each of their vertices that are in the set.
+__device__ __forceinline__ void join_roots(long long n, const OFFSET* indptr, const int* indices, const uint32* own,
+                                           int least_size, int* roots, int* sizes) {
+    for (long long first = thread_id() - lane_id(); first < n; first += thread_count()) {
+        bool is_in = first + lane_id() < n && ptx::load_l2(&own[first + lane_id()]) == IN;
+        for (uint32 in = __ballot_sync(FULL_WARP, is_in); in; in &= in - 1) {
+            int v = (int)first + __ffs(in) - 1, joined = 0, neighbors = 0;
+            for (OFFSET k = indptr[v] + lane_id(); k < indptr[v + 1]; k += WARP) {
+                neighbors += indices[k] != v;
+                joined += indices[k] != v && roots[indices[k]] < 0;
+            }
+            int size = 1 + lane_sum<WARP>(joined);
+            if (size < min(least_size, 1 + (lane_sum<WARP>(neighbors) + 1) / 2)) continue;
+            // Two of the set have no neighbor in common, so nobody else writes, or counts, these.
+            for (OFFSET k = indptr[v] + lane_id(); k < indptr[v + 1]; k += WARP)
+                if (roots[indices[k]] < 0) roots[indices[k]] = v;
+            if (lane_id() == 0) roots[v] = v, sizes[v] = size;
+        }
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(BLOCK)
-    independent_set(long long n, long long bits, const OFFSET* indptr, const int* indices, const int* degrees,
-                    const int* roots, uint32* own, int* choices, int* missing, int* worklists, void* scratch) {
-    Control* control = (Control*)scratch;
+    search_roots(long long n, long long bits, const OFFSET* indptr, const int* indices, const int* degrees,
+                 long long least_size, int* roots, int* sizes, uint32* own, int* choices, int* missing, int* worklists,
+                 void* scratch) {
+    Counters* counters = (Counters*)scratch;
     int *left = worklists, *kept = worklists + n;
     for (long long v0 = thread_id() - threadIdx.x; v0 < n; v0 += thread_count()) {
         long long v = v0 + threadIdx.x;
         bool stays = v < n && roots[v] < 0 && degrees[v] > 0;
         if (v < n) own[v] = stays ? number_of((uint32)v, (int)bits) : OUT, choices[v] = NOBODY;
         if (v < n) missing[v] = degrees[v] + 1;
-        int place = block_append(stays, &control->left[0]);
+        int place = block_append(stays, &counters->left[0]);
         if (stays) left[place] = (int)v;
     }
-    grid_barrier(&control->arrivals);
-    long long length = ptx::load_l2(&control->left[0]), before = n + 1;
+    grid_barrier(&counters->arrivals);
+    long long length = ptx::load_l2(&counters->left[0]), before = n + 1;
     // Each round decides the smallest number that is left, but perhaps not where rounding makes a graph unsymmetric.
     for (int parity = 0; length && length < before; parity = 1 - parity) {
         bool is_first = before > n;
-        if (thread_id() == 0) control->left[1 - parity] = 0;
+        if (thread_id() == 0) counters->left[1 - parity] = 0;
         int spacing = spacing_of(length);
         for (long long t0 = thread_id() - threadIdx.x; t0 < length << spacing; t0 += thread_count()) {
             long long t = t0 + threadIdx.x;
@@ -98,13 +121,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
                 if (stays) choices[u] = vertex_of(found, (int)bits), vote(choices[u], 1, missing, own);
                 if (is_first && absent) vote(u, absent, missing, own);
             }
-            int place = block_append(stays, &control->kept[parity]);
+            int place = block_append(stays, &counters->kept[parity]);
             if (stays) kept[place] = u;
         }
-        grid_barrier(&control->arrivals);
+        grid_barrier(&counters->arrivals);
 
-        before = length, length = ptx::load_l2(&control->kept[parity]);
-        if (thread_id() == 0) control->kept[1 - parity] = 0;
+        before = length, length = ptx::load_l2(&counters->kept[parity]);
+        if (thread_id() == 0) counters->kept[1 - parity] = 0;
         spacing = spacing_of(length);
         for (long long t0 = thread_id() - threadIdx.x; t0 < length << spacing; t0 += thread_count()) {
             long long t = t0 + threadIdx.x;
@@ -122,55 +145,42 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
             }
             if (is_settled && u != choice) own[u] = OUT;
             stays &= !is_settled;
-            int place = block_append(stays, &control->left[1 - parity]);
+            int place = block_append(stays, &counters->left[1 - parity]);
             if (stays) left[place] = u;
         }
-        grid_barrier(&control->arrivals);
-        length = ptx::load_l2(&control->left[1 - parity]);
+        grid_barrier(&counters->arrivals);
+        length = ptx::load_l2(&counters->left[1 - parity]);
     }
+    join_roots(n, indptr, indices, own, (int)least_size, roots, sizes);
 }
 
-// The threads of a warp share the neighbors of each of their vertices that are in the set.
-extern "C" __global__ void join_roots(long long n, const OFFSET* indptr, const int* indices, const uint32* own,
-                                      long long least_size, int* roots, int* sizes) {
-    long long first = thread_id() - lane_id();
-    bool is_in = thread_id() < n && own[thread_id()] == IN;
-    for (uint32 in = __ballot_sync(FULL_WARP, is_in); in; in &= in - 1) {
-        int v = (int)first + __ffs(in) - 1, joined = 0, neighbors = 0;
-        for (OFFSET k = indptr[v] + lane_id(); k < indptr[v + 1]; k += WARP) {
-            neighbors += indices[k] != v;
-            joined += indices[k] != v && roots[indices[k]] < 0;
-        }
-        int size = 1 + lane_sum<WARP>(joined);
-        if (size < min((int)least_size, 1 + (lane_sum<WARP>(neighbors) + 1) / 2)) continue;
-        // Two of the set have no neighbor in common, so nobody else writes, or counts, these.
-        for (OFFSET k = indptr[v] + lane_id(); k < indptr[v + 1]; k += WARP)
-            if (roots[indices[k]] < 0) roots[indices[k]] = v;
-        if (lane_id() == 0) roots[v] = v, sizes[v] = size;
-    }
-}
-
-extern "C" __global__ void join_neighbors(long long n, const OFFSET* indptr, const int* indices, const int* roots,
-                                          const int* sizes, int* joined, int* is_root) {
-    int v = (int)thread_id();
-    if (v >= n) return;
+// The aggregate that a vertex without a root joins.
+__device__ __forceinline__ int best_root(int v, const OFFSET* indptr, const int* indices, const int* roots,
+                                         const int* sizes) {
     int best = roots[v], most = 0;
-    if (best < 0)
-        for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k) {
-            int root = roots[indices[k]], count = 0;
-            if (root < 0 || root == best) continue;
-            OFFSET end = min(indptr[v + 1], k + COUNTED);
-            for (OFFSET other = k; other < end; ++other) count += roots[indices[other]] == root;
-            bool smaller = best >= 0 && (sizes[root] < sizes[best] || (sizes[root] == sizes[best] && root < best));
-            if (count > most || (count == most && smaller)) most = count, best = root;
-        }
-    joined[v] = best, is_root[v] = best == v;
+    if (best >= 0) return best;
+    for (OFFSET k = indptr[v]; k < indptr[v + 1]; ++k) {
+        int root = roots[indices[k]], count = 0;
+        if (root < 0 || root == best) continue;
+        OFFSET end = min(indptr[v + 1], k + COUNTED);
+        for (OFFSET other = k; other < end; ++other) count += roots[indices[other]] == root;
+        bool smaller = best >= 0 && (sizes[root] < sizes[best] || (sizes[root] == sizes[best] && root < best));
+        if (count > most || (count == most && smaller)) most = count, best = root;
+    }
+    return best;
 }
 
-extern "C" __global__ void number(long long n, const int* joined, const int* numbers, int* labels, int* report) {
-    long long v = thread_id();
-    if (v >= n) return;
-    labels[v] = joined[v] >= 0 ? numbers[joined[v]] - 1 : -1;
-    if (v == 0) report[0] = numbers[n - 1];
-    if (joined[v] < 0) report[1] = 1;
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    number(long long n, const OFFSET* indptr, const int* indices, const int* roots, const int* sizes, int* joined,
+           long long* numbers, int* labels, int* report, Control* control) {
+    for (long long v = thread_id(); v < n; v += thread_count())
+        joined[v] = best_root((int)v, indptr, indices, roots, sizes);
+    grid_barrier(&control->arrivals);
+    write_offsets(n, [=](long long v) { return (long long)(ptx::load_l2(&joined[v]) == v); }, numbers, control);
+    for (long long v = thread_id(); v < n; v += thread_count()) {
+        int root = ptx::load_l2(&joined[v]);
+        labels[v] = root >= 0 ? (int)ptx::load_l2(&numbers[root]) : -1;
+        if (root < 0) report[1] = 1;
+    }
+    if (thread_id() == 0) report[0] = (int)ptx::load_l2(&numbers[n]);
 }

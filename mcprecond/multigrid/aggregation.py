@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import KernelSet, compile_part
+from mcprecond.backends import NUMBERS, KernelSet, compile_loop, compile_part
 from mcprecond.coloring.graph import Graph
 from mcprecond.linalg.csr import lanes_for
+from mcprecond.multigrid.patterns import new_control
 
 KERNELS = KernelSet(__file__, "OFFSET LANES")
 
@@ -57,41 +58,52 @@ def aggregates(graph: Graph) -> tuple[Any, int, bool]:
     count : int
     any_alone : bool
     """
-    xp, n = graph.backend.xp, graph.n
+    backend, xp, n = graph.backend, graph.backend.xp, graph.n
     if n == 0:
         return xp.empty(0, np.int32), 0, False
-    run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=1)
-    pattern, roots = (graph.indptr, graph.indices), xp.full(n, -1, np.int32)
-    (sizes, joined, is_root), scratch = xp.empty((3, n), np.int32), graph.backend.zeros(2 * SCRATCH + 2, np.int32)
+    pattern, roots, sizes = (graph.indptr, graph.indices), xp.full(n, -1, np.int32), xp.empty(n, np.int32)
+    scratch = backend.zeros(2 * SCRATCH + 2, np.int32)
     for turn, least_size in enumerate((1, LEAST_SIZE)):
-        own = independent_set_of(graph, roots, scratch[turn * SCRATCH :])
-        run.join_roots(n, *pattern, own, least_size, roots, sizes)
-    run.join_neighbors(n, *pattern, roots, sizes, joined, is_root)
-    numbers, labels, report = xp.cumsum(is_root, dtype=np.int32), xp.empty(n, np.int32), scratch[-2:]
-    run.number(n, joined, numbers, labels, report)
-    count, any_alone = (int(number) for number in graph.backend.to_host(report))
+        find_roots(graph, least_size, roots, sizes, scratch[turn * SCRATCH :])
+    (joined, labels), numbers, report = xp.empty((2, n), np.int32), xp.empty(n + 1, np.int64), scratch[-2:]
+    kernels_for(graph).number(n, *pattern, roots, sizes, joined, numbers, labels, report, new_control(backend))
+    count, any_alone = (int(number) for number in backend.to_host(report))
     return labels, count, bool(any_alone)
 
 
-def independent_set_of(graph: Graph, roots: Any, scratch: Any) -> Any:
-    """Return `IN` for the vertices of a distance-2 maximal independent set of those without a root, and `OUT`.
+def find_roots(graph: Graph, least_size: int, roots: Any, sizes: Any, scratch: Any) -> Any:
+    """Find a distance-2 maximal independent set of the vertices without a root. Its vertices become roots, and those of
+    their neighbors that have none are joined to them, where so many are together.
 
     Parameters
     ----------
     graph : Graph
+    least_size : int
+        See `join_roots`.
     roots : array of int32, shape (n,)
         Vertices that have one, and vertices without neighbors, are left out: no path goes through them.
+    sizes : array of int32, shape (n,)
+        Of roots: how many are joined to each.
     scratch : array of int32
         `SCRATCH` zeros or more, which change.
+
+    Returns
+    -------
+    array of uint32, shape (n,)
+        `IN` for the vertices of the set, and `OUT`.
     """
     xp, n = graph.backend.xp, graph.n
     own, (choices, missing) = xp.empty(n, np.uint32), xp.empty((2, n), np.int32)
     worklists = xp.empty(2 * n, np.int32)
-    lanes = max(lanes_for(graph.indices.size / n, ALONE), lanes_for(graph.max_degree, MOST_ALONE))
-    run = graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=lanes)
-    arrays = (graph.indptr, graph.indices, graph.degrees, roots)
-    run.independent_set(n, bits_of(n), *arrays, own, choices, missing, worklists, scratch)
+    arrays = (graph.indptr, graph.indices, graph.degrees, least_size, roots, sizes)
+    kernels_for(graph).search_roots(n, bits_of(n), *arrays, own, choices, missing, worklists, scratch)
     return own
+
+
+def kernels_for(graph: Graph) -> Any:
+    """The kernels for the rows of a graph, which has vertices."""
+    lanes = max(lanes_for(graph.indices.size / graph.n, ALONE), lanes_for(graph.max_degree, MOST_ALONE))
+    return graph.backend.kernels(KERNELS, OFFSET=graph.indptr.dtype, LANES=lanes)
 
 
 def bits_of(n: int) -> int:
@@ -123,7 +135,9 @@ def cover(v, indptr, indices, roots, covered):
 
 
 @KERNELS.resident
-def independent_set(n, bits, indptr, indices, degrees, roots, own, choices, missing, worklists, scratch):
+def search_roots(
+    n, bits, indptr, indices, degrees, least_size, roots, sizes, own, choices, missing, worklists, scratch
+):
     """The serial search. No vertex has two neighbors in the set, so that it goes over each row once."""
     covered = np.empty(n, np.bool_)
     for v in range(n):
@@ -133,9 +147,10 @@ def independent_set(n, bits, indptr, indices, degrees, roots, own, choices, miss
         if v < n and not covered[v]:
             own[v] = IN
             cover(v, indptr, indices, roots, covered)
+    join_roots(0, n, indptr, indices, own, least_size, roots, sizes)
 
 
-@KERNELS.per_item
+@compile_loop(offsets="indptr")
 def join_roots(first, end, indptr, indices, own, least_size, roots, sizes):
     """Make roots of the vertices of the set, joined by their free neighbors, if these are `least_size` together, or
     half of all neighbors are free, as where a vertex of a chain has one of two.
@@ -155,8 +170,18 @@ def join_roots(first, end, indptr, indices, own, least_size, roots, sizes):
                         roots[indices[k]] = v
 
 
-@KERNELS.per_item
-def join_neighbors(first, end, indptr, indices, roots, sizes, joined, is_root):
+@KERNELS.resident
+def number(n, indptr, indices, roots, sizes, joined, numbers, labels, report, control):
+    """The number of each vertex's aggregate, -1 if it has none; report how many there are, and 1 if any has none."""
+    join_neighbors(0, n, indptr, indices, roots, sizes, joined)
+    numbers[0] = 0
+    for v in range(n):
+        numbers[v + 1] = numbers[v] + (joined[v] == v)
+    report[0], report[1] = numbers[n], number_members(0, n, joined, numbers, labels) > 0
+
+
+@compile_loop(offsets="indptr")
+def join_neighbors(first, end, indptr, indices, roots, sizes, joined):
     """Let each vertex without a root join the aggregate of most of its neighbors; of several, the smallest one.
 
     In a long row each neighbor is compared with `COUNTED` others only: the time of a hub must not grow with the square
@@ -175,14 +200,14 @@ def join_neighbors(first, end, indptr, indices, roots, sizes, joined, is_root):
                 smaller = best >= 0 and (sizes[root], root) < (sizes[best], best)
                 if count > most or (count == most and smaller):
                     best, most = root, count
-        joined[v], is_root[v] = best, best == v
+        joined[v] = best
 
 
-@KERNELS.per_item
-def number(first, end, joined, numbers, labels, report):
-    """The number of each vertex's aggregate, -1 if it has none; report how many there are, and 1 if any has none."""
-    report[0] = numbers[-1]
+@compile_loop(grain=NUMBERS)
+def number_members(first, end, joined, numbers, labels):
+    """The labels of some vertices; returns how many have none."""
+    alone = 0
     for v in range(first, end):
-        labels[v] = numbers[joined[v]] - 1 if joined[v] >= 0 else -1
-        if joined[v] < 0:
-            report[1] = 1
+        labels[v] = numbers[joined[v]] if joined[v] >= 0 else -1
+        alone += joined[v] < 0
+    return alone

@@ -22,8 +22,9 @@ from mcprecond.multigrid.units import SMALL_SUM, inverse_roots, is_even
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
 ONE_SIDED, LONELY, STIFF_POINTS, OF_ONES, OF_ROOTS = range(REPORTED := 5)
-#: Entries of an average row for each thread that shares it: with more threads, sums over them take the most time.
-PER_LANE = 4
+#: Entries of an average row for each thread that shares it; two threads at least do. With more threads, sums over them
+#: take the most time.
+PER_LANE = 8
 #: A point counts as stiff here if its positive entries are more than this share of its diagonal entry.
 STIFF = 0.25
 CUDA_CONSTANTS = {"ONE_SIDED": ONE_SIDED, "SMALL_SUM": SMALL_SUM, "STIFF": STIFF}
@@ -58,7 +59,7 @@ def examine(A: AdmittedMatrix) -> Findings:
     backend, n, entries = A.backend, A.shape[0], A.indices.size
     report = backend.zeros(REPORTED, np.int64)
     scales = sizes_of(A, per_neighbor=True), backend.xp.ones(n) if is_even(A) else inverse_roots(A)
-    lanes = WARP if A.has_hubs else lanes_for(entries / max(n, 1), PER_LANE)
+    lanes = WARP if A.has_hubs else max(lanes_for(entries / max(n, 1), PER_LANE), 2)
     run = backend.kernels(KERNELS, OFFSET=A.indptr.dtype, VALUE=A.dtype, LANES=lanes)
     run.examine_rows(n, A.indptr, A.indices, A.data, A.diagonal(), *scales, SHARE_OF_AVERAGE, THETA, report)
     one_sided, *of_rows = (int(number) for number in backend.to_host(report))

@@ -76,7 +76,7 @@ class ExtendedWeights:
         run.find_points(n, A.indptr, A.indices, self.flags, self.numbers, counts, begins, ends, points, coarse)
         members = gather_rows(A.indptr, counts, points, A.backend)
         right = Rows(begins, ends, coarse, A.data[:0])
-        self.pattern = product_pattern(members, right, self.count, A.backend, A.max_degree + 1)
+        self.pattern, _ = product_pattern(members, right, self.count, A.backend, A.max_degree + 1)
 
     def values(self, A: AdmittedMatrix) -> Any:
         """Compute the weights."""
@@ -126,7 +126,7 @@ class ExtendedInterpolation(Interpolation):
         self.columns = pattern[1]
         self.csr = matrix_of_blocks(pattern, 1, 1, self.count, A.dtype, backend)
         self._put(A, weights, relaxed)
-        self.AP = product_with(A, self)
+        self.AP = product_with(A, pattern, self)
         if most < MOST:
             self.remark = f", {most} weights in a row of P" if most > 1 else ", one weight in a row of P"
 

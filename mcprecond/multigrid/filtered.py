@@ -14,10 +14,15 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import KernelSet, compile_inlined
+from mcprecond.backends.cuda_source import WARP
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
+
+#: Entries of an average row for each thread that shares it: two threads at least share a row. These kernels wait for
+#: memory most of the time, and with fewer threads to a row more rows are on their way.
+PER_LANE = 8
 
 
 class FilteredMatrix:
@@ -78,7 +83,8 @@ def bounded_inverse_diagonal(matrix: AdmittedMatrix) -> Any:
 
 def kernels_for(matrix: AdmittedMatrix) -> Any:
     """The kernels for the rows of a matrix."""
-    lanes = lanes_for(2 * matrix.indices.size / max(matrix.shape[0], 1))
+    per_row = matrix.indices.size / max(matrix.shape[0], 1)
+    lanes = WARP if matrix.has_hubs else max(lanes_for(per_row, PER_LANE), 2)
     return matrix.backend.kernels(KERNELS, OFFSET=matrix.indptr.dtype, VALUE=matrix.dtype, LANES=lanes)
 
 

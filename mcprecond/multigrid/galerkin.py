@@ -13,7 +13,7 @@ import numpy as np
 from mcprecond.backends import KernelSet
 from mcprecond.matrix import AdmittedMatrix, rows_of
 from mcprecond.multigrid.interpolation import Interpolation
-from mcprecond.multigrid.patterns import Pattern, begin_of, matrix_of_blocks, offsets_of, transpose_pattern
+from mcprecond.multigrid.patterns import Pattern, matrix_of_blocks, offsets_of, transpose_pattern
 from mcprecond.multigrid.products import Arrays, Multiplication, Rows
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE UNKNOWNS CANDIDATES")
@@ -62,11 +62,11 @@ class Galerkin(Product):
     """
 
     def __init__(self, A: AdmittedMatrix, P: Interpolation) -> None:
-        self.P, backend = P, A.backend
+        self.P, backend, self._filled = P, A.backend, None
         b, k, count, dtype = P.b, P.k, P.count, P.csr.dtype
         pattern, self.places, longest = transpose_pattern(P.pattern, count, backend)
         self.R = matrix_of_blocks(pattern, k, b, A.shape[0] // b, dtype, backend)
-        self._columns_of_R = pattern[1]
+        self._columns_of_R, self.places = pattern[1], self.places.astype(self.R.indptr.dtype, copy=False)
         self.longest_row = int(longest[0]) * b
         self._update_adjoint(A)
         self.product = Multiplication(self._arrays_of_R(), P.AP.take(), 1, k, count, backend, self.longest_row)
@@ -84,13 +84,17 @@ class Galerkin(Product):
         """R = P^H."""
         P, (b, k) = self.P, (self.P.b, self.P.k)
         run = A.backend.kernels(KERNELS, OFFSET=self.places.dtype, VALUE=A.dtype, UNKNOWNS=b, CANDIDATES=k)
-        pattern = offsets_of(self.R, k, b), self._columns_of_R
-        run.take_adjoint(len(self.places), b, k, *pattern, self.places, *P.pattern, P.csr.data, self.R.data)
+        of_R, of_P = (self.R.indptr, self._columns_of_R), (P.csr.indptr, P.columns)
+        run.take_adjoint(len(self.places), b, k, *of_R, self.places, *of_P, P.csr.data, self.R.data)
 
     def _fill_empty(self, A: AdmittedMatrix) -> None:
         """If a column of P is zero, its coarse unknown gets a one on the diagonal."""
-        if self.P.empty is not None:
-            self.coarse.data[diagonal_places(self.coarse.csr, self.P.empty, A.backend.xp)] = 1
+        if self.P.empty is None:
+            return
+        if self._filled is not self.P.empty:
+            self._filled = self.P.empty
+            self._places_of_ones = diagonal_places(self.coarse.csr, self._filled, A.backend.xp)
+        self.coarse.data[self._places_of_ones] = 1
 
     def update(self, A: AdmittedMatrix) -> None:
         self._update_adjoint(A)
@@ -118,7 +122,8 @@ def take_adjoint(first, end, b, k, R_indptr, R_columns, places, P_indptr, P_colu
         return
     for e in range(first, end):
         v, a = R_columns[e], P_columns[places[e]]
+        # Which block the two are in the rows of their nodes.
+        of_R, of_P = e - R_indptr[a * k] // (b * k), places[e] - P_indptr[v * b] // (b * k)
         for c in range(k):
             for r in range(b):
-                own = begin_of(v, r, b, k, P_indptr) + (places[e] - P_indptr[v]) * k + c
-                R[begin_of(a, c, k, b, R_indptr) + (e - R_indptr[a]) * b + r] = np.conj(P[own])
+                R[R_indptr[a * k + c] + of_R * b + r] = np.conj(P[P_indptr[v * b + r] + of_P * k + c])

@@ -14,7 +14,8 @@ extern "C" __global__ void smooth_rows(long long n, long long b, long long k, lo
     KNOWN_SIZES;
     long long v = i / b, list = P_indptr[v], stop = P_indptr[v + 1];
     int width = (int)k, numbers = (int)(stop - list) * width;
-    VALUE *own = P + begin_of(v, i - v * b, b, k, P_indptr), scale = (REAL)factor * dinv[i], moved[CANDIDATES] = {};
+    VALUE *own = P + (list * b + (i - v * b) * (stop - list)) * k, scale = (REAL)factor * dinv[i];
+    VALUE moved[CANDIDATES] = {};
     if (moves && labels[v] >= 0) {
         for (OFFSET e = indptr[i] + team_lane(); e < indptr[i + 1]; e += LANES) {
             int j = indices[e], theirs = labels[j / UNKNOWNS];

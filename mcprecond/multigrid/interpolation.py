@@ -87,9 +87,11 @@ class Interpolation(ABC):
         """Compute the values of P for those of A. Launches kernels only."""
 
 
-def product_with(A: AdmittedMatrix, P: Interpolation, most: float = np.inf) -> Multiplication:
-    """Compute A P, but keep it only if it does not have more than so many entries, each of a row of a block of P."""
-    factors = (A.indptr, A.indices, A.data), Rows.of(P.pattern, P.csr.data)
+def product_with(A: AdmittedMatrix, pattern: Pattern, P: Interpolation, most: float = np.inf) -> Multiplication:
+    """Compute A P, where P has a pattern, but keep it only if it does not have more than so many entries, each of a row
+    of a block of P.
+    """
+    factors = (A.indptr, A.indices, A.data), Rows.of(pattern, P.csr.data)
     product = Multiplication(*factors, P.b, P.k, P.count, A.backend, A.max_degree + 1, most)
     product.shrink()
     return product
@@ -140,11 +142,10 @@ class SmoothedInterpolation(Interpolation):
         self.moves = not filters and T.B is not None
         self.filtered = FilteredMatrix(A, *((C.indptr, C.indices) if filters else (A.indptr, A.indices)), B)
         strong, all_neighbors, longest = (C.indptr, C.indices), (nodes.indptr, nodes.indices), nodes.max_degree + 1
-        self.longest_row = longest * self.k
         self.take(T, B)
         self.smooths = False
         if smooths:
-            pattern = self._neighbors_of(strong if filters else all_neighbors, A, longest)
+            pattern, most_blocks = self._neighbors_of(strong if filters else all_neighbors, A, longest)
             if self.moves:
                 pattern = main_aggregates(pattern, strong, T.labels, backend)
             most = MOST_GROWTH * A.indices.size / self.k
@@ -154,24 +155,24 @@ class SmoothedInterpolation(Interpolation):
             least = least_entries(all_neighbors, pattern, backend) * self.b if varies else 0
             if total(least - most) <= 0:
                 self.smooths = True
-                self._multiply(A, pattern, most if in_all is None else np.inf)
+                self._multiply(A, pattern, most_blocks, most if in_all is None else np.inf)
                 self.smooths = total(self.AP.entries - most) <= 0
         if not self.smooths:  # P is T, whose pattern leaves out the nodes that are in no aggregate
             identity = xp.arange(n + 1, dtype=nodes.indptr.dtype), xp.arange(n, dtype=np.int32)
-            self._multiply(A, self._neighbors_of(identity, A, 1))
+            self._multiply(A, *self._neighbors_of(identity, A, 1))
             self.remark = ", P not smoothed"
 
-    def _neighbors_of(self, pattern: Pattern, A: AdmittedMatrix, longest_row: int) -> Pattern:
-        """The aggregates of the neighbors that a pattern lists for each node."""
+    def _neighbors_of(self, pattern: Pattern, A: AdmittedMatrix, longest_row: int) -> tuple[Pattern, int]:
+        """The aggregates of the neighbors that a pattern lists for each node, and how many one has at most."""
         own = rows_of_labels(self.T.labels, A.data, A.backend)
         return product_pattern(pattern, own, self.count, A.backend, longest_row)
 
-    def _multiply(self, A: AdmittedMatrix, pattern: Pattern, most: float = np.inf) -> None:
-        """Take a pattern, and compute P and A P."""
-        self.columns = pattern[1]
+    def _multiply(self, A: AdmittedMatrix, pattern: Pattern, most_blocks: int, most: float = np.inf) -> None:
+        """Take a pattern, whose longest row has so many blocks at most, and compute P and A P."""
+        self.columns, self.longest_row = pattern[1], most_blocks * self.k
         self.csr = matrix_of_blocks(pattern, self.b, self.k, self.count, A.dtype, A.backend)
-        self.update(A)
-        self.AP = product_with(A, self, most)
+        self._smooth(A, pattern)
+        self.AP = product_with(A, pattern, self, most)
 
     def take(self, T: Tentative, B: Any) -> None:
         """Take another T with the same aggregates, and its candidates; the values of P follow by an update."""
@@ -180,6 +181,10 @@ class SmoothedInterpolation(Interpolation):
         self.filtered.take_candidate(B)
 
     def update(self, A: AdmittedMatrix) -> None:
+        self._smooth(A, self.pattern)
+
+    def _smooth(self, A: AdmittedMatrix, pattern: Pattern) -> None:
+        """Compute the values of P, which has a pattern."""
         backend, n, b, k = A.backend, A.shape[0], self.b, self.k
         if self.smooths:
             known = A.spectral_radius is not None  # then the filtered matrix is A
@@ -193,8 +198,8 @@ class SmoothedInterpolation(Interpolation):
         run = backend.kernels(KERNELS, **macros, LANES=lanes_for(2 * k * per_row))
         Q = self.T.Q.reshape(-1)
         candidates = (1, self._B, self.T.B.reshape(-1)) if self.moves else (0, Q, Q)
-        pattern = *self.pattern, self.csr.data
-        run.smooth_rows(n, b, k, self.count, *smoothing, OMEGA, dinv, self.T.labels, Q, *candidates, *pattern)
+        result = *pattern, self.csr.data
+        run.smooth_rows(n, b, k, self.count, *smoothing, OMEGA, dinv, self.T.labels, Q, *candidates, *result)
 
 
 @compile_inlined

@@ -77,12 +77,14 @@ extern "C" __global__ void list_blocks(long long offsets, long long rows, long l
             result[begin + t * columns + c] = (int)(blocks[first + t] * columns + c);
 }
 
-extern "C" __global__ void gather(long long n, const OFFSET* begins, const int* found, const OFFSET* indptr,
-                                  int* columns) {
-    long long i = thread_id() / LANES;
-    if (i >= n) return;
-    OFFSET begin = begins[i], own = indptr[i], count = indptr[i + 1] - own;
-    for (OFFSET t = team_lane(); t < count; t += LANES) columns[own + t] = found[begin + t];
+extern "C" __global__ void __launch_bounds__(BLOCK)
+    gather(long long threads, long long n, const OFFSET* begins, const OFFSET* counts, const int* found, OFFSET* indptr, int* columns,
+           Control* control) {
+    write_offsets(n, [=](long long i) { return (long long)counts[i + 1]; }, indptr, control);
+    for (long long i = thread_id() / LANES; i < n; i += thread_count() / LANES) {
+        OFFSET begin = begins[i], count = counts[i + 1], own = ptx::load_l2(&indptr[i]);
+        for (OFFSET t = team_lane(); t < count; t += LANES) columns[own + t] = found[begin + t];
+    }
 }
 
 extern "C" __global__ void find_longest_lists(long long n, const OFFSET* indptr, const int* members,

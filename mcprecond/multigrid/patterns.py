@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import Backend, KernelSet, compile_inlined, offset_type
+from mcprecond.backends import Backend, KernelSet, compile_inlined, compile_loop, offset_type
 from mcprecond.backends.sorting import sort_in_place
 from mcprecond.backends.team.arithmetic import trailing_zeros
 from mcprecond.linalg.csr import lanes_for
@@ -42,15 +42,13 @@ def gather_rows(begins: Any, counts: Any, found: Any, backend: Backend, entries:
     """
     if entries == len(found):
         return begins, found
-    indptr = backend.xp.cumsum(counts, dtype=begins.dtype)
-    n = len(begins) - 1
+    n, room = len(begins) - 1, len(found) if entries is None else entries
+    indptr, columns = backend.xp.empty_like(begins), backend.xp.empty(room, np.int32)
+    run = backend.kernels(KERNELS, OFFSET=begins.dtype, LANES=max(lanes_for(room / max(n, 1), 4), 4))
+    run.gather(max(n, 1), n, begins, counts, found, indptr, columns, new_control(backend))
     if entries is None:
-        entries = int(indptr[-1]) if n else 0
-        if entries == len(found):
-            return begins, found
-    columns = backend.xp.empty(entries, np.int32)
-    run = backend.kernels(KERNELS, OFFSET=begins.dtype, LANES=max(lanes_for(entries / max(n, 1)), 8))
-    run.gather(n, begins, found, indptr, columns)
+        entries = int(indptr[-1])
+        columns = columns if entries == room else columns[:entries].copy()
     return indptr, columns
 
 
@@ -175,9 +173,18 @@ def transpose(threads, entries, n, width, indptr, columns, offsets, rows, places
     control[1] = longest
 
 
-@KERNELS.per_item
-def gather(first, end, begins, found, indptr, columns):
-    """Copy rows, one behind the other."""
+@KERNELS.resident
+def gather(threads, n, begins, counts, found, indptr, columns, control):
+    """Find where each row begins, and copy rows, one behind the other."""
+    indptr[0] = 0
+    for i in range(n):
+        indptr[i + 1] = indptr[i] + counts[i + 1]
+    copy_rows(0, n, begins, found, indptr, columns)
+
+
+@compile_loop(offsets="indptr")
+def copy_rows(first, end, begins, found, indptr, columns):
+    """Copy some rows."""
     for i in range(first, end):
         for t in range(indptr[i + 1] - indptr[i]):
             columns[indptr[i] + t] = found[begins[i] + t]
@@ -204,9 +211,3 @@ def list_blocks(first, end, rows, columns, indptr, blocks, result_indptr, result
         for t in range(length):
             for c in range(columns):
                 result[begin + t * columns + c] = blocks[before + t] * columns + c
-
-
-@compile_inlined
-def begin_of(v, r, rows, columns, indptr):
-    """Where row r of node v begins in a matrix of blocks."""
-    return (indptr[v] * rows + r * (indptr[v + np.uint32(1)] - indptr[v])) * columns

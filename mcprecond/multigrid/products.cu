@@ -3,7 +3,7 @@
 // For each entry in a row of the first factor a team adds a multiple of a row of the second, each thread some numbers
 // of it. So every sum is in the order of the entries. Where WIDTH is 0, entries have columns and no numbers.
 
-#include "cuda/numbers.cuh"
+#include "cuda/reduce.cuh"
 #include "multigrid/marks.cuh"
 #include "multigrid/team.cuh"
 
@@ -437,19 +437,51 @@ __device__ __forceinline__ bool add_up(Sums<IS_KNOWN>& sums, long long i, const 
 }
 #endif
 
-// Return the number that thread 0 of the team has.
-__device__ __forceinline__ long long of_first(long long number) {
-#ifdef WIDE
-    __shared__ long long of_block;
-    if (threadIdx.x == 0) of_block = number;
-    __syncthreads();
-    number = of_block;
-    __syncthreads();
-    return number;
-#else
-    return __shfl_sync(FULL_WARP, number, lane_id() / LANES * LANES);
+// The room that the teams of a warp, or a block, have reserved together, and what they found.
+struct Room {
+    long long next = 0, stop = 0;  // what is left of the last reservation
+    uint64 entries = 0, lacking = 0;
+    int longest = 0;
+
+    // Return where a row with `count` entries goes. Each team has such a row.
+    __device__ __forceinline__ long long take(int count, long long reserved, uint64* used) {
+        long long before = 0, all = count;
+#ifndef WIDE
+        int through = count;
+        for (int step = LANES; step < WARP; step *= 2) {
+            int other = __shfl_up_sync(FULL_WARP, through, step);
+            if (lane_id() >= step) through += other;
+        }
+        before = through - count, all = __shfl_sync(FULL_WARP, through, WARP - 1);
 #endif
-}
+        if (next + all > stop) {
+            long long most = max(all, reserved);
+            next = reserve(most, used), stop = next + most;
+        }
+        next += all;
+        return next - all + before;
+    }
+    // Reserve room for so many entries, with one atomic for all teams.
+    static __device__ __forceinline__ long long reserve(long long most, uint64* used) {
+#ifdef WIDE
+        __shared__ long long of_block;
+        if (threadIdx.x == 0) of_block = (long long)atomicAdd(used, (uint64)most);
+        __syncthreads();
+        long long place = of_block;
+        __syncthreads();
+        return place;
+#else
+        long long place = lane_id() == 0 ? (long long)atomicAdd(used, (uint64)most) : 0;
+        return __shfl_sync(FULL_WARP, place, 0);
+#endif
+    }
+    __device__ __forceinline__ void report_to(uint64* found) {
+        bool leads = team_lane() == 0;
+        add_block_sums<2>(&found[ENTRIES], {leads ? entries : 0, leads ? lacking : 0});
+        for (int step = WARP / 2; step > 0; step /= 2) longest = max(longest, __shfl_xor_sync(FULL_WARP, longest, step));
+        if (lane_id() == 0 && longest > (int)ptx::load_l2(&found[LONGEST])) atomicMax(&found[LONGEST], (uint64)longest);
+    }
+};
 
 // Call `visit(i)` for each row i of this team, and `visit(-1)` while other teams of the warp still have rows.
 template <typename Visit>
@@ -469,31 +501,22 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 4) multiply_rows(long long n
                                          long long is_listed, const int* rows, Csr left, Rows right, long long room,
                                          long long reserved, uint64* found, Rows result, int* left_over,
                                          long long blocks, VALUE* all_sums, uint32* marks) {
-    long long entries = 0, waiting = 0, next = 0, stop = 0;
-    int longest = 0;
+    Room own;
     Sums<false> sums(width, all_sums, marks);
     visit_rows(n, is_listed, rows, blocks, [&](long long i) {
         bool is_there = add_up(sums, i, left, right) && i >= 0, leads = team_lane() == 0;
         int all = sums.count(), count = is_there ? all : 0;  // the teams count together
         if (i >= 0 && !is_there && leads) left_over[atomicAdd(&found[LEFT_OVER], (uint64)1)] = (int)i;
-        bool needs_room = next + count > stop;
-        long long most = max((long long)count, reserved), taken = 0;
-        if (needs_room && leads) taken = (long long)atomicAdd(&found[USED], (uint64)most);
-        taken = of_first(taken);
-        if (needs_room) next = taken, stop = next + most;
-        bool has_room = next + count <= room;
-        if (is_there && leads && has_room) result.begins[i] = next, result.ends[i] = next + count;
+        long long place = own.take(count, reserved, &found[USED]);
+        bool has_room = place + count <= room;
+        if (is_there && leads && has_room) result.begins[i] = place, result.ends[i] = place + count;
         if (is_there && leads && !has_room) left_over[n - 1 - atomicAdd(&found[WAITING], (uint64)1)] = (int)i;
-        sums.take_all(is_there && has_room, result.columns + next, result.numbers + next * WIDTH);
-        next += count, entries += has_room ? count : 0, waiting += has_room ? 0 : count;
-        longest = max(longest, count);
+        sums.take_all(is_there && has_room, result.columns + place, result.numbers + place * WIDTH);
+        (has_room ? own.entries : own.lacking) += count;
+        own.longest = max(own.longest, count);
         sums.clear();
     });
-    if (team_lane() == 0 && longest) {
-        atomicAdd(&found[ENTRIES], (uint64)entries);
-        if (waiting) atomicAdd(&found[LACKING], (uint64)waiting);
-        if (longest > (long long)ptx::load_l2(&found[LONGEST])) atomicMax(&found[LONGEST], (uint64)longest);
-    }
+    own.report_to(found);
 }
 
 // Compute the numbers of rows whose columns are known.

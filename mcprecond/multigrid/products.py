@@ -34,25 +34,26 @@ Arrays = tuple[Any, Any, Any]
 TABLE_PER_THREAD, NUMBER_BYTES = 8, 80
 #: A team has at least LEAST_LANES threads. With smaller teams a block would need more shared memory than it can have.
 LEAST_LANES = 4
-#: We expect that rows of a product are on average at most GROWTH times as long as rows of the second factor.
+#: We expect that rows of a product are on average at most GROWTH times as long as rows of the second factor. For
+#: patterns, which take less memory, there is room for twice as much.
 GROWTH = 4
 #: The array for the entries of a product has room for at least LEAST_ROOM of them. If less than the share LEAST_USED of
 #: the array is used, the entries are copied to a smaller one.
 LEAST_ROOM, LEAST_USED = 2**18, 0.75
-#: A team reserves room for several rows at once, but for at most MOST_RESERVED entries. If that is not enough for
-#: LEAST_ROWS rows of the expected length, the team reserves room for each row separately. Otherwise much of the room
-#: would be wasted, because a row that does not fit into the rest of a reservation needs a new one.
-MOST_RESERVED, LEAST_ROWS = 512, 4
+#: The teams of a warp reserve room together, for several rows each, but for at most MOST_RESERVED entries. If that is
+#: not enough for LEAST_ROWS rows of the expected length, they reserve room for one row each. Otherwise much of the room
+#: would be wasted, because rows that do not fit into the rest of a reservation need a new one.
+MOST_RESERVED, LEAST_ROWS = 1024, 4
 #: A row that is too long for shared memory is added up in global memory, in an array with k numbers for every column.
 #: Each block of threads has such an array, and all of them together have at most MOST_BYTES, unless one alone has more.
 MOST_BYTES = 2**26
 #: A team goes over each row of the first factor. On a GPU, if one of them has more than LONG entries, all are cut into
 #: pieces of at most PIECE entries.
 LONG, PIECE = 2048, 512
-#: What the kernels count: entries for which teams have reserved room (USED), entries that are stored (ENTRIES), entries
-#: of the longest row (LONGEST), rows that do not fit into the memory of a team (LEFT_OVER), rows that were not stored
-#: because the array was full (WAITING), and the entries of these rows (LACKING).
-USED, ENTRIES, LONGEST, LEFT_OVER, WAITING, LACKING = range(COUNTERS := 6)
+#: What the kernels count: entries for which teams have reserved room (USED), entries of the longest row (LONGEST),
+#: entries that are stored (ENTRIES), those of rows that were not stored because the array was full (LACKING), rows that
+#: do not fit into the memory of a team (LEFT_OVER), and rows that were not stored (WAITING).
+USED, LONGEST, ENTRIES, LACKING, LEFT_OVER, WAITING = range(COUNTERS := 6)
 CUDA_CONSTANTS = {
     "TABLE_PER_THREAD": TABLE_PER_THREAD,
     "NUMBER_BYTES": NUMBER_BYTES,
@@ -162,12 +163,12 @@ class Multiplication:
         of_right = len(right.columns) / max(len(right.begins), 1)
         expected = min(min(len(left[1]) / max(self.n, 1), GROWTH) * of_right, width)
         lanes = lanes_that_hold(expected, of_right, k, self.dtype)
-        teams = backend.resident_warps * WARP // lanes or PARTS
-        self.room = max(int(expected * self.n), LEAST_ROOM)
-        reserved = min(self.room // (8 * teams), MOST_RESERVED)
-        if reserved < LEAST_ROWS * expected:
+        warps, teams = (backend.resident_warps, WARP // lanes) if backend.resident_warps else (PARTS, 1)
+        self.room = max(int(expected * self.n) * (1 if k else 2), LEAST_ROOM)
+        reserved = min(self.room // (8 * warps), MOST_RESERVED)
+        if reserved < LEAST_ROWS * expected * teams:
             reserved = 0
-        self.room = self._find(left, right, lanes, reserved, (teams + BLOCK) * reserved, most)
+        self.room = self._find(left, right, lanes, reserved, (warps + BLOCK) * reserved, most)
         if self.entries > most:
             self.rows = None
 
@@ -177,9 +178,9 @@ class Multiplication:
         Parameters
         ----------
         reserved : int
-            For how many entries a team reserves room at once.
+            For how many entries the teams of a warp reserve room at once.
         unused : int
-            At most so much of what the teams reserve last stays empty.
+            At most so much of what they reserve last stays empty.
         """
         xp = self.backend.xp
         found = self.backend.zeros(COUNTERS, np.int64)
@@ -194,7 +195,7 @@ class Multiplication:
             left_over = xp.empty(stage.length, np.int32)
             run, first, last = self._launch(stage, left, right)
             run.multiply_rows(*first, self.room, reserved, found, *self.backend.record(self.rows), left_over, *last)
-            used, self.entries, self.longest, count, waiting, lacking = map(int, self.backend.to_host(found))
+            used, self.longest, self.entries, lacking, count, waiting = map(int, self.backend.to_host(found))
             if count:
                 later.append(Stage(WARP if stage.lanes < WARP else BLOCK, left_over[:count], count))
             if self.entries + lacking > most:
@@ -203,14 +204,14 @@ class Multiplication:
             is_again = waiting > 0
             if is_again:  # with more room
                 found[USED] = self.room
-                # Where a row does not fit into what is left of a reservation, less than its length stays empty.
+                # Where rows do not fit into what is left of a reservation, less than their length stays empty.
                 self._move(self.room + 2 * lacking + unused)
                 stage = Stage(stage.lanes, left_over[len(left_over) - waiting :], waiting)
             elif later:
                 stage = later.pop()
             else:
                 return used
-            found[LEFT_OVER:] = 0
+            found[LACKING:] = 0
 
     def _move(self, room: int) -> None:
         """Copy the entries to arrays with so much room: the columns first, so that their old array is freed before the
@@ -299,11 +300,13 @@ class Multiplication:
         return (indptr, columns), numbers
 
 
-def product_pattern(left: Pattern, right: Rows, width: int, backend: Backend, longest_row: int) -> Pattern:
-    """Return the pattern of the product of two matrices; see `Multiplication` for the arguments."""
+def product_pattern(left: Pattern, right: Rows, width: int, backend: Backend, longest_row: int) -> tuple[Pattern, int]:
+    """Return the pattern of the product of two matrices, and the length of its longest row; see `Multiplication` for
+    the arguments.
+    """
     # The first factor needs no numbers either.
     product = Multiplication((*left, right.numbers), right, 1, 0, width, backend, longest_row)
-    return product.in_order(1)[0]
+    return product.in_order(1)[0], product.longest
 
 
 def lanes_that_hold(expected: float, of_right: float, k: int, dtype: Any) -> int:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mcprecond.backends import KernelSet, compile_inlined, compile_row
+from mcprecond.backends.cuda_source import WARP
 from mcprecond.backends.sorting import lower_bound
 from mcprecond.backends.team.atomics import atomic_add
 from mcprecond.coloring.graph import Graph
@@ -132,7 +133,7 @@ def norms_of_blocks(matrix: AdmittedMatrix, nodes: AdmittedMatrix) -> AdmittedMa
 
 def kernels_for(matrix: AdmittedMatrix) -> Any:
     """The kernels for a matrix, whose rows teams share."""
-    lanes = lanes_for(2 * matrix.indices.size / max(matrix.shape[0], 1))
+    lanes = WARP if matrix.has_hubs else lanes_for(matrix.indices.size / max(matrix.shape[0], 1))
     return matrix.backend.kernels(KERNELS, OFFSET=matrix.indptr.dtype, VALUE=matrix.dtype, LANES=lanes)
 
 

@@ -33,7 +33,7 @@ from mcprecond.coloring.graph import Graph
 from mcprecond.linalg.vectors import signs
 from mcprecond.matrix import admit_matrix
 from mcprecond.multigrid import Multigrid, from_pyamg, rigid_body_modes
-from mcprecond.multigrid.aggregation import IN, LEAST_SIZE, SCRATCH, SPREAD, aggregates, independent_set_of, vertex_at
+from mcprecond.multigrid.aggregation import IN, LEAST_SIZE, SCRATCH, SPREAD, aggregates, find_roots, vertex_at
 from mcprecond.multigrid.built import refuse_unfit
 from mcprecond.multigrid.filtered import FilteredMatrix
 from mcprecond.multigrid.galerkin import diagonal_places
@@ -100,7 +100,8 @@ def test_the_set_is_that_of_a_serial_search(to_device, backend, A, share):
     graph = Graph.of(to_device(A))
     taken = np.random.default_rng(0).random(graph.n) < share
     roots = to_device(np.where(taken, 0, -1).astype(np.int32))
-    own = backend.to_host(independent_set_of(graph, roots, backend.xp.zeros(SCRATCH, np.int32)))
+    sizes, scratch = (backend.xp.zeros(size, np.int32) for size in (graph.n, SCRATCH))
+    own = backend.to_host(find_roots(graph, 1, roots, sizes, scratch))
     taken |= backend.to_host(graph.degrees) == 0
     np.testing.assert_array_equal(own == IN, independent_set(A, taken))
 
@@ -1341,7 +1342,9 @@ def check_pattern_of_product(A, B, backend, to_device):
     ones = [sp.csr_matrix((np.ones(len(X.indices)), X.indices, X.indptr), shape=X.shape) for X in (A, B)]
     expected = (ones[0] @ ones[1]).tocsr().sorted_indices()
     longest = int(np.diff(A.indptr).max(initial=0))
-    indptr, columns = map(backend.to_host, product_pattern(left, right, B.shape[1], backend, longest))
+    pattern, longest = product_pattern(left, right, B.shape[1], backend, longest)
+    indptr, columns = map(backend.to_host, pattern)
+    assert longest == np.diff(indptr).max(initial=0)
     np.testing.assert_array_equal(indptr, expected.indptr)
     np.testing.assert_array_equal(columns, expected.indices)
     return expected
