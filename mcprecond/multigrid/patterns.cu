@@ -22,6 +22,15 @@ __device__ void list_rows(long long c, long long entries, long long n, const lon
     }
 }
 
+// Count an entry of a column, and return how many were counted before, by one atomic for the threads of a warp that count
+// entries of the same column. Neighboring rows often have entries in the same columns. Column -1 is none.
+__device__ __forceinline__ int count_entry(int column, long long* counts) {
+    uint32 same = __match_any_sync(FULL_WARP, column);
+    int first = __ffs(same) - 1, before = 0;
+    if (lane_id() == first && column >= 0) before = (int)atomicAdd((uint64*)&counts[column], (uint64)__popc(same));
+    return __shfl_sync(FULL_WARP, before, first) + __popc(same & (1u << lane_id()) - 1);
+}
+
 // At first the rows of a column are stored in the order in which threads happen to count its entries. Then they are
 // sorted: the position of a row is the number of smaller rows in the column. If a column is so long that sorting would
 // take longer than reading all entries, `list_rows` lists its rows.
@@ -31,8 +40,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
               Control* control) {
     for (long long c = thread_id(); c < width; c += thread_count()) offsets[c] = 0;
     grid_barrier(&control->arrivals);
-    for (long long e = thread_id(); e < entries; e += thread_count())
-        if (columns[e] >= 0) numbers[e] = (int)atomicAdd((uint64*)&offsets[columns[e]], (uint64)1);
+    for (long long first = thread_id() - lane_id(); first < entries; first += thread_count()) {  // by whole warps
+        long long e = first + lane_id();
+        int number = count_entry(e < entries ? columns[e] : -1, offsets);
+        if (e < entries) numbers[e] = number;
+    }
     grid_barrier(&control->arrivals);
     write_offsets(width, [=](long long c) { return ptx::load_l2(&offsets[c]); }, offsets, control);
     for (long long e = thread_id(); e < entries; e += thread_count())
@@ -50,11 +62,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
         for (long long before = 0; before < length && !is_left; before += LANES) {
             long long t = before + team_lane();
             int v = t < length ? ptx::load_l2(&found[begin + t]) : 0, place = 0;
-            for (long long from = 0; from < length; from += LANES) {
-                int other = from + team_lane() < length ? ptx::load_l2(&found[begin + from + team_lane()]) : 0x7fffffff;
-                for (int s = 0; s < LANES; ++s)
-                    place += __shfl_sync(team_mask(), other, lane_id() / LANES * LANES + s) < v;
-            }
+            for (long long from = team_lane(); from - team_lane() < length; from += LANES)
+                place += count_below(v, from < length ? ptx::load_l2(&found[begin + from]) : 0x7fffffff);
             if (t >= length) continue;
             rows[begin + place] = v;
             places[begin + place] = (OFFSET)(n ? lower_bound(columns, indptr[v], indptr[v + 1], c) : v);

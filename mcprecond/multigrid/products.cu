@@ -551,10 +551,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
         for (int t = team_lane(); t + 1 < length; t += LANES) is_sorted &= found[t] < found[t + 1];
         is_sorted = __all_sync(team_mask(), is_sorted);
         VALUE* own = numbers + (list * SHARING + r * length) * WIDTH;
-        for (int t = team_lane(); t < length; t += LANES) {
-            int place = is_sorted ? t : 0;
-            for (int other = 0; other < length && !is_sorted; ++other) place += found[other] < found[t];
-            if (r == 0) columns[list + place] = found[t];
+        for (int t = team_lane(); t - team_lane() < length; t += LANES) {
+            int column = t < length ? found[t] : 0, place = is_sorted ? t : 0;
+            for (int other = team_lane(); other - team_lane() < length && !is_sorted; other += LANES)
+                place += count_below(column, other < length ? found[other] : 0x7fffffff);
+            if (t >= length) continue;
+            if (r == 0) columns[list + place] = column;
             for (int c = 0; c < WIDTH; ++c) own[place * WIDTH + c] = from.numbers[(begin + t) * WIDTH + c];
         }
     }
