@@ -16,8 +16,8 @@ FAILED_ONCE = [
     ("scale", 202611290000042),
     ("scale", 202611290000061),
 ]
-#: Of each category; together they take about ten seconds.
-CASES = 25
+#: Of each category. Compiling takes most of the time of a first run.
+CASES = 12
 
 
 @pytest.fixture(scope="module")
