@@ -72,8 +72,8 @@ def aggregates(graph: Graph) -> tuple[Any, int, bool]:
 
 
 def find_roots(graph: Graph, least_size: int, roots: Any, sizes: Any, scratch: Any) -> Any:
-    """Find a distance-2 maximal independent set of the vertices without a root. Its vertices become roots, and those of
-    their neighbors that have none are joined to them, where so many are together.
+    """Find a distance-2 maximal independent set of the vertices without a root. A vertex of the set becomes a root, to
+    which its neighbors without a root are joined, if together they are enough vertices; see `least_size`.
 
     Parameters
     ----------

@@ -22,8 +22,8 @@ from mcprecond.multigrid.units import SMALL_SUM, inverse_roots, is_even
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
 ONE_SIDED, LONELY, STIFF_POINTS, OF_ONES, OF_ROOTS = range(REPORTED := 5)
-#: Entries of an average row for each thread that shares it; two threads at least do. With more threads, sums over them
-#: take the most time.
+#: The number of threads per row is chosen so that each loads about PER_LANE entries of an average row, but at least two
+#: threads share a row. With more threads, the sums over the threads of a row take most of the time.
 PER_LANE = 8
 #: A point counts as stiff here if its positive entries are more than this share of its diagonal entry.
 STIFF = 0.25

@@ -20,8 +20,9 @@ from mcprecond.matrix import AdmittedMatrix
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
-#: Entries of an average row for each thread that shares it: two threads at least share a row. These kernels wait for
-#: memory most of the time, and with fewer threads to a row more rows are on their way.
+#: The number of threads per row is chosen so that each loads about PER_LANE entries of an average row, but at least two
+#: threads share a row. These kernels wait for memory most of the time. With fewer threads per row, more rows are loaded
+#: at the same time.
 PER_LANE = 8
 
 

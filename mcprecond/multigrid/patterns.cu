@@ -22,8 +22,9 @@ __device__ void list_rows(long long c, long long entries, long long n, const lon
     }
 }
 
-// Count an entry of a column, and return how many were counted before, by one atomic for the threads of a warp that count
-// entries of the same column. Neighboring rows often have entries in the same columns. Column -1 is none.
+// Increment the number of entries of a column, and return its old value. The whole warp calls this function. Threads
+// with the same column share one atomic operation, since neighboring rows often have entries in the same columns. A
+// thread without an entry passes column -1.
 __device__ __forceinline__ int count_entry(int column, long long* counts) {
     uint32 same = __match_any_sync(FULL_WARP, column);
     int first = __ffs(same) - 1, before = 0;

@@ -437,13 +437,15 @@ __device__ __forceinline__ bool add_up(Sums<IS_KNOWN>& sums, long long i, const 
 }
 #endif
 
-// The room that the teams of a warp, or a block, have reserved together, and what they found.
+// The teams of a warp, or of a block if rows are WIDE, reserve room for their rows together. Each thread counts the
+// entries of the rows of its team.
 struct Room {
-    long long next = 0, stop = 0;  // what is left of the last reservation
+    long long next = 0, stop = 0;  // the unused part of the last reservation
     uint64 entries = 0, lacking = 0;
     int longest = 0;
 
-    // Return where a row with `count` entries goes. Each team has such a row.
+    // Return the position at which the row of this team, which has `count` entries, is to be stored. All teams of the
+    // warp call this function together.
     __device__ __forceinline__ long long take(int count, long long reserved, uint64* used) {
         long long before = 0, all = count;
 #ifndef WIDE
@@ -461,7 +463,7 @@ struct Room {
         next += all;
         return next - all + before;
     }
-    // Reserve room for so many entries, with one atomic for all teams.
+    // Reserve room for `most` entries, by one atomic operation for all teams of the warp, and return its position.
     static __device__ __forceinline__ long long reserve(long long most, uint64* used) {
 #ifdef WIDE
         __shared__ long long of_block;

@@ -8,9 +8,9 @@ S times the last gain is at most the share TAU of the sum, hardly anything is mi
 
 ||x||_A^2 is the sum of all gains and (b + r_0)'x_0, where x_0 is the initial guess.
 
-The error of the last iterate is what the gains that are still to come add up to: the sum of the geometric series that
-falls as the last gains do, unless the residual has just become much smaller; see SUDDEN. After a solve by the energy
-norm it is known better; see correction.py.
+The square of the error of the last iterate is the sum of all later gains. It is estimated by the sum of a geometric
+series that falls at the rate of the last gains, or, if the residual has fallen suddenly, by the next gain; see SUDDEN.
+A solve by the energy norm finds a better estimate; see correction.py.
 
 Strakos, Tichy: On error estimation in the conjugate gradient method and why it works in finite precision computations,
 Electron. Trans. Numer. Anal. 13, 2002.
@@ -31,9 +31,10 @@ from scipy.linalg import eigvalsh_tridiagonal
 TAU, SINCE = 0.25, 1e-4
 #: The error can be estimated after this many iterations, at the earliest.
 LEAST = 3
-#: If the last iteration multiplies the square of the residual's norm by less than SUDDEN, the gains do not go on as
-#: before: CG has taken as many steps as there are eigenvalues, or as clusters of them. Then the next gain stands for
-#: the error, with the largest alpha so far.
+#: The residual has fallen suddenly if the last iteration multiplied the square of its norm by less than SUDDEN. That
+#: happens when CG has taken as many steps as the preconditioned matrix has distinct eigenvalues, or clusters of them.
+#: An extrapolation of the earlier gains would then overestimate the error. The next gain is the estimate instead; its
+#: alpha is not known, and is replaced by the largest one so far.
 SUDDEN = 1e-4
 #: An error of at most UNITS times the machine epsilon, relative to ||x||_A, counts as zero.
 UNITS = 4
@@ -83,7 +84,7 @@ class Coefficients:
     found : Squares, optional
         By the correction of x, if there is one; see correction.py.
     fall : float
-        After a solve: by what the last iteration has multiplied the square of the norm of the residual; otherwise 1.
+        The factor by which the last iteration of a solve changed the square of the residual's norm; 1 before a solve.
     shift : int
         After a solve: all squares are those of the caller's b and x times 2^shift, where floats have room for them.
     """

@@ -176,7 +176,8 @@ class PreconditionedCG(Solver):
         return method(A, self._backend, M, state)
 
     def _project_b(self, b: Any, iteration: Iteration) -> Any:
-        # A copy, because the result refers to it and the next solve overwrites iteration.b.
+        # The result keeps a reference to this vector, so it must not share memory with iteration.b, which the next
+        # solve overwrites.
         return times_power(iteration.b.copy(), -iteration.shift, self._backend.xp) if self._is_projected else b
 
     def _incompatibility(self, dtype: Any = None) -> str | None:

@@ -7,8 +7,9 @@ from fuzz.categories import SHARES, case_of
 from fuzz.driver import Run
 from fuzz.trial import Device, Trial
 
-#: Cases that failed in the past. In the first two, A x overflowed when `pcg` compared the residual with the rounding
-#: errors of A x. In the others, squares overflowed when `pcg` decided between CONVERGED and CONVERGED_IN_RESIDUAL.
+#: Cases that failed in the past. The first two overflowed in the product A x that `pcg` computes to estimate the
+#: rounding error of the residual. The others overflowed in squares that decide between CONVERGED and
+#: CONVERGED_IN_RESIDUAL.
 FAILED_ONCE = [
     ("scale", 10003290),
     ("scale", 10003306),
@@ -16,7 +17,7 @@ FAILED_ONCE = [
     ("scale", 202611290000042),
     ("scale", 202611290000061),
 ]
-#: Of each category. Compiling takes most of the time of a first run.
+#: The number of cases of each category. In a first run most of the time is spent compiling.
 CASES = 12
 
 

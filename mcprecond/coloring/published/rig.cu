@@ -71,9 +71,10 @@ struct Problem {
         return palette.find_color();
     }
 
-    // Find the first free color, as minimum_color does, and store S(v), the neighbors of v with higher priority, at the
-    // end of v's row of `conflicting`. If the index decides the priority, nothing is stored: these neighbors are at the
-    // end of v's row of `indices`, whose columns are sorted.
+    // Return the smallest free color, as minimum_color does, and find S(v), the set of the neighbors of v that have a
+    // higher priority. If degrees decide the priority, S(v) is stored at the end of row v of `conflicting`. If indices
+    // decide it, S(v) is the end of row v of `indices`, since rows are sorted. In both cases `next_vertices[v]` is the
+    // place where S(v) begins.
     __device__ __forceinline__ int first_color(int v, Palette& palette) const {
         OFFSET end = indptr[v + 1], next = end;
         for (OFFSET k = indptr[v]; k < end; k += AT_ONCE) {

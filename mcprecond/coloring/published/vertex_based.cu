@@ -1,7 +1,7 @@
 // IPGC, VB and VB BIT, each in one resident kernel; see vertex_based.py.
 //
-// Intended data races: while vertices are colored, a vertex may read a neighbor's color of this round or of the one
-// before. Conflicts are detected after a grid barrier, when no color changes.
+// Intended data races: a thread that colors a vertex may read either the old or the new color of a neighbor that is
+// colored in the same round. A grid barrier separates coloring from conflict detection, which changes no colors.
 
 #include "coloring/graph.cuh"
 #include "coloring/history.cuh"
@@ -14,8 +14,8 @@ struct Control {  // lies in `scratch`, which the host zeroes
     int counts[1];  // vertices kept by each block; as long as scratch allows
 };
 
-// Decides which end of a conflicting edge is recolored. `rule` is an index into RESOLUTIONS of vertex_based.py. The
-// hash function `mix` is a bijection, so the random numbers of two vertices differ.
+// The rule that selects which endpoint of a conflicting edge is recolored. `rule` is an index into RESOLUTIONS of
+// vertex_based.py. The hash function `mix` is a bijection, so different vertices have different random numbers.
 struct Resolution {
     long long rule, seed;
     const int* degrees;
