@@ -44,13 +44,12 @@ SOLVE = """
 #: threads per row, since the lengths of rows differ from level to level. SINGLE is VALUE in single precision.
 HIERARCHY = """
     matrix OFFSET VALUE LANES=1,2,8
-    multigrid.examination OFFSET VALUE LANES=2,8
+    multigrid.examination OFFSET VALUE LANES=2,4
     multigrid.strength OFFSET VALUE LANES=4,8,16,32
-    multigrid.aggregation OFFSET LANES=1,2,4,8,32
+    multigrid.aggregation OFFSET LANES=2,4,8,32
     multigrid.patterns OFFSET LANES=2,4,8,16,32
     multigrid.tentative VALUE LANES=1,4,8,16
-    multigrid.filtered OFFSET VALUE LANES=4,8,16,32
-    multigrid.filtered OFFSET VALUE=SINGLE LANES=4,8,16,32
+    multigrid.row_sums OFFSET VALUE=SINGLE,VALUE LANES=2,4,8,16
     multigrid.interpolation OFFSET VALUE LANES=4,8,16,32 UNKNOWNS=1 CANDIDATES=1
     multigrid.galerkin OFFSET VALUE UNKNOWNS=1 CANDIDATES=1
     multigrid.products OFFSET VALUE LANES=4,8,16,32 SHARING=1 WIDTH=1

@@ -1,8 +1,63 @@
 // Smoothed prolongators: a team of LANES threads per row. See interpolation.py.
+//
+// In each step a team loads LANES entries of its row of A, and each of its threads adds up one number of its row of P.
 
 #include "cuda/search.cuh"
 #include "multigrid/blocks.cuh"
 #include "multigrid/team_sum.cuh"
+
+constexpr int NO_COLUMN = 0x7fffffff;  // larger than all columns
+
+// Whether entry k of a row, in column j, is strong. Both the row and the list of its strong entries are sorted by
+// columns, so those among the next LANES entries of the row are among the next LANES of the list, which begin at `next`.
+// Afterwards `next` is behind them.
+__device__ __forceinline__ bool find_strong(int j, const int* strong, OFFSET& next, OFFSET stop) {
+    int listed = next + team_lane() < stop ? strong[next + team_lane()] : NO_COLUMN, place = 0;
+    for (int step = LANES / 2; step > 0; step /= 2)
+        place += __shfl_sync(team_mask(), listed, place + step - 1, LANES) < j ? step : 0;
+    bool is_strong = j != NO_COLUMN && __shfl_sync(team_mask(), listed, place, LANES) == j;
+    next += __popc(__ballot_sync(team_mask(), is_strong) & team_mask());
+    return is_strong;
+}
+
+// Where nodes have one unknown and T has one candidate.
+extern "C" __global__ void smooth_filtered(long long n, long long count, const OFFSET* indptr, const int* indices,
+                                           const VALUE* values, const OFFSET* strong_indptr, const int* strong,
+                                           double factor, const int* labels, const VALUE* Q, const VALUE* B,
+                                           const long long* P_indptr, const int* P_columns, VALUE* P) {
+    long long i = thread_id() / LANES;
+    if (i >= n) return;
+    OFFSET begin = indptr[i], end = indptr[i + 1], stop = strong_indptr[i + 1];
+    for (long long first = P_indptr[i]; first < P_indptr[i + 1]; first += LANES) {
+        long long own = first + team_lane();
+        int label = own < P_indptr[i + 1] ? P_columns[own] : -1;
+        OFFSET next = strong_indptr[i];
+        VALUE sum = VALUE(), diagonal = VALUE();
+        double size = 0;
+        for (OFFSET before = begin; before < end; before += LANES) {
+            OFFSET k = before + team_lane();
+            int j = k < end ? indices[k] : NO_COLUMN, theirs = -1;
+            bool is_strong = find_strong(j, strong, next, stop);
+            VALUE value = k < end ? values[k] : VALUE();
+            if (is_strong && j != i)
+                theirs = labels[j], size += fabs(value), value *= Q[j];
+            else if (j == i)
+                diagonal += value;
+            else if (k < end && fabs(B[i]) > 0)
+                diagonal += value * (B[j] / B[i]);
+            for (int s = 0; s < LANES; ++s) {
+                int lane = lane_id() / LANES * LANES + s;
+                bool is_same = __shfl_sync(team_mask(), theirs, lane) == label;
+                VALUE shown = value;
+                each_part(shown, [&](REAL& part) { part = __shfl_sync(team_mask(), part, lane); });
+                if (is_same && label >= 0) sum += shown;
+            }
+        }
+        diagonal = team_sum(diagonal), size = team_sum(size) + fabs(diagonal);
+        VALUE scale = VALUE((REAL)(size > 0 ? factor / size : 0));
+        if (label >= 0) P[own] = label == labels[i] ? Q[i] - scale * (sum + diagonal * Q[i]) : -scale * sum;
+    }
+}
 
 // Each thread of a team adds up one number of the row at a time; the team reads the entries of A together.
 extern "C" __global__ void smooth_rows(long long n, long long b, long long k, long long count, const OFFSET* indptr,

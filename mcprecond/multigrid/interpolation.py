@@ -2,8 +2,10 @@
 
 A step of Jacobi makes the columns of T smooth: ``P = T - omega D F T`` with the filtered matrix F. A row of P has all k
 columns of the aggregates of its node and of the strong neighbors of that, zeros too: so its pattern stays, and new
-values of A take the numeric phase only. Where nodes have several unknowns, or T has several candidates, F is A, and P
-has the blocks of the main aggregates only, see `main_aggregates`.
+values of A take the numeric phase only. F is A without weak entries, and still with its near-null space: a weak entry
+a_ij goes to the diagonal as ``a_ij B_j / B_i``, so that F B is A B. Then prolongators reach along strong connections
+only, and coarse matrices stay sparse. The paper has it for a constant B, eq. (6). Where nodes have several unknowns, or
+T has several candidates, F is A, and P has the blocks of the main aggregates only, see `main_aggregates`.
 
 In the paper, D is the inverse diagonal divided by the spectral radius of D^-1 A. This is used where nodes have several
 unknowns. Elsewhere D has the inverse sums of the magnitudes of the rows of F, which take no products with A to find,
@@ -27,7 +29,6 @@ from mcprecond.backends import KernelSet, compile_inlined
 from mcprecond.backends.sorting import lower_bound
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix
-from mcprecond.multigrid.filtered import FilteredMatrix
 from mcprecond.multigrid.main_aggregates import main_aggregates
 from mcprecond.multigrid.patterns import PARTS, Pattern, least_entries, matrix_of_blocks, offsets_of
 from mcprecond.multigrid.products import Multiplication, Rows, place_of, product_pattern, take_row
@@ -140,8 +141,10 @@ class SmoothedInterpolation(Interpolation):
         self.b = A.shape[0] // n if n else 1
         filters = self.b == self.k == 1  # adding to the diagonal keeps one candidate only
         self.moves = not filters and T.B is not None
-        self.filtered = FilteredMatrix(A, *((C.indptr, C.indices) if filters else (A.indptr, A.indices)), B)
         strong, all_neighbors, longest = (C.indptr, C.indices), (nodes.indptr, nodes.indices), nodes.max_degree + 1
+        #: The pattern of the filtered matrix, where it is one.
+        self._strong = strong if filters else None
+        self._is_whole = len(C.indices) == A.indices.size
         self.take(T, B)
         self.smooths = False
         if smooths:
@@ -177,8 +180,8 @@ class SmoothedInterpolation(Interpolation):
     def take(self, T: Tentative, B: Any) -> None:
         """Take another T with the same aggregates, and its candidates; the values of P follow by an update."""
         self.T, self.empty = T, T.vanished
-        self._B = B.reshape(-1) if self.moves else None
-        self.filtered.take_candidate(B)
+        needs_B = self.moves if self._strong is None else not self._is_whole
+        self._B = B.reshape(-1) if needs_B else None
 
     def update(self, A: AdmittedMatrix) -> None:
         self._smooth(A, self.pattern)
@@ -186,20 +189,19 @@ class SmoothedInterpolation(Interpolation):
     def _smooth(self, A: AdmittedMatrix, pattern: Pattern) -> None:
         """Compute the values of P, which has a pattern."""
         backend, n, b, k = A.backend, A.shape[0], self.b, self.k
-        if self.smooths:
-            known = A.spectral_radius is not None  # then the filtered matrix is A
-            values, dinv = (A.data, jacobi_weights(A)) if known else self.filtered.values(A)
-            smoothing = self.filtered.indptr, self.filtered.indices, values
-        else:
-            smoothing = backend.xp.zeros_like(A.indptr), A.indices[:0], A.data[:0]
-            dinv = backend.xp.zeros(n, A.dtype)
-        per_row = len(self.columns) / max(n // b, 1)
+        per_row, Q, result = len(self.columns) / max(n // b, 1), self.T.Q.reshape(-1), (*pattern, self.csr.data)
         macros = {"OFFSET": A.indptr.dtype, "VALUE": A.dtype, "UNKNOWNS": b, "CANDIDATES": k}
         run = backend.kernels(KERNELS, **macros, LANES=lanes_for(2 * k * per_row))
-        Q = self.T.Q.reshape(-1)
+        matrix = A.indptr, A.indices, A.data
+        if self.smooths and self._strong is not None:
+            B = Q if self._B is None else self._B
+            run.smooth_filtered(n, self.count, *matrix, *self._strong, OMEGA, self.T.labels, Q, B, *result)
+            return
+        dinv = jacobi_weights(A) if self.smooths else backend.xp.zeros(n, A.dtype)
+        if not self.smooths:
+            matrix = backend.xp.zeros_like(A.indptr), A.indices[:0], A.data[:0]
         candidates = (1, self._B, self.T.B.reshape(-1)) if self.moves else (0, Q, Q)
-        result = *pattern, self.csr.data
-        run.smooth_rows(n, b, k, self.count, *smoothing, OMEGA, dinv, self.T.labels, Q, *candidates, *result)
+        run.smooth_rows(n, b, k, self.count, *matrix, OMEGA, dinv, self.T.labels, Q, *candidates, *result)
 
 
 @compile_inlined
@@ -247,3 +249,36 @@ def smooth_rows(
                         sums[own * k + c] += moved[c]
                         moved[c] = 0
             take_row(begin, stop, place_of(i, v, b, k, begin, stop), k, columns, sums, P)
+
+
+@KERNELS.in_parts(PARTS, "indptr")
+def smooth_filtered(
+    first, end, n, count, indptr, indices, values, strong_indptr, strong, factor, labels, Q, B, P_indptr, columns, P
+):
+    """P = T - factor D F T, where nodes have one unknown and T has one candidate. D has the inverse sums of the
+    magnitudes of the rows of F.
+    """
+    sums = np.zeros(count, P.dtype)
+    for i in range(first * n // PARTS, end * n // PARTS):
+        next, stop, diagonal, size = strong_indptr[i], strong_indptr[i + 1], P.dtype.type(0), 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            j = np.uint32(indices[k])
+            is_strong = next < stop and strong[next] == j
+            next += is_strong
+            if is_strong and j != i:
+                size += abs(values[k])
+                if labels[j] >= 0:
+                    sums[labels[j]] += values[k] * Q[j]
+            elif j == i:
+                diagonal += values[k]
+            elif B[i] != 0:
+                diagonal += values[k] * (B[j] / B[i])
+        size += abs(diagonal)
+        scale = P.real.dtype.type(factor / size if size > 0 else 0.0)
+        for place in range(P_indptr[i], P_indptr[i + 1]):
+            label = columns[place]
+            if label == labels[i]:
+                P[place] = Q[i] - scale * (sums[label] + diagonal * Q[i])
+            else:
+                P[place] = -scale * sums[label]
+            sums[label] = 0

@@ -15,9 +15,9 @@ from typing import Any
 from mcprecond.backends import NUMBERS, KernelSet, compile_loop
 from mcprecond.linalg.csr import Csr, columns_of, product_with, row_product
 from mcprecond.matrix import AdmittedMatrix
-from mcprecond.multigrid.filtered import bounded_inverse_diagonal
 from mcprecond.multigrid.polynomial_columns import KERNELS as COLUMN_KERNELS
 from mcprecond.multigrid.polynomial_columns import take_step
+from mcprecond.multigrid.row_sums import bounded_inverse_diagonal
 from mcprecond.multigrid.smoothers import Smoother
 from mcprecond.multigrid.spectrum import jacobi_weights
 

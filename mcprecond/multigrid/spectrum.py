@@ -19,7 +19,7 @@ from mcprecond.backends.cuda_source import BLOCK
 from mcprecond.linalg.csr import product_with
 from mcprecond.linalg.sums import BLOCKS
 from mcprecond.matrix import AdmittedMatrix
-from mcprecond.multigrid.filtered import inverse_row_sums
+from mcprecond.multigrid.row_sums import inverse_row_sums
 from mcprecond.solvers.iteration import inner
 
 KERNELS = KernelSet(__file__, "VALUE")

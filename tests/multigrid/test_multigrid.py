@@ -35,10 +35,9 @@ from mcprecond.matrix import admit_matrix
 from mcprecond.multigrid import Multigrid, from_pyamg, rigid_body_modes
 from mcprecond.multigrid.aggregation import IN, LEAST_SIZE, SCRATCH, SPREAD, aggregates, find_roots, vertex_at
 from mcprecond.multigrid.built import refuse_unfit
-from mcprecond.multigrid.filtered import FilteredMatrix
 from mcprecond.multigrid.galerkin import diagonal_places
 from mcprecond.multigrid.hierarchy import MOST_WORK, corrected_twice
-from mcprecond.multigrid.interpolation import OMEGA
+from mcprecond.multigrid.interpolation import OMEGA, SmoothedInterpolation
 from mcprecond.multigrid.named_smoothers import SMOOTHERS
 from mcprecond.multigrid.patterns import least_entries, transpose_pattern
 from mcprecond.multigrid.products import Rows, product_pattern
@@ -51,8 +50,8 @@ from mcprecond.multigrid.spectrum import (
     largest_ritz_value,
     with_largest_eigenvalue,
 )
-from mcprecond.multigrid.strength import LEAST_POSITIVE, SHARE_OF_AVERAGE, symmetric_strength
-from mcprecond.multigrid.tentative import fit_tentative
+from mcprecond.multigrid.strength import LEAST_POSITIVE, SHARE_OF_AVERAGE, Connections, symmetric_strength
+from mcprecond.multigrid.tentative import Tentative, fit_tentative
 from mcprecond.multigrid.two_steps import TwoSteps
 from mcprecond.multigrid.units import Narrowing
 from mcprecond.problems.elasticity import _element_matrix as element_matrix
@@ -816,22 +815,32 @@ def test_k_cycles_alone_and_of_other_dtypes(to_device):
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(pattern=patterns(), seed=st.integers(0, 99), share=st.floats(0, 1))
-def test_the_filtered_matrix_moves_weak_entries_to_the_diagonal(to_device, backend, pattern, seed, share):
+@given(
+    pattern=patterns(),
+    seed=st.integers(0, 99),
+    share=st.floats(0, 1),
+    dtype=st.sampled_from([np.float64, np.complex128]),
+)
+def test_prolongators_are_smoothed_by_the_filtered_matrix(to_device, backend, pattern, seed, share, dtype):
     """Off the diagonal it has the strong entries of A and no others, and times B it is A B."""
-    A, rng = spd(pattern, seed), np.random.default_rng(seed)
-    B = rng.uniform(0.5, 2, (A.shape[0], 1))
+    A, rng = spd(pattern, seed, dtype=dtype), np.random.default_rng(seed)
+    n, B = A.shape[0], rng.uniform(0.5, 2, (A.shape[0], 1)).astype(dtype)
     entries = sp.coo_array(A)
     strong = (rng.uniform(size=A.nnz) < share) | (entries.row == entries.col)
     kept = sp.csr_array((entries.data[strong], (entries.row[strong], entries.col[strong])), shape=A.shape)
-    arrays = (to_device(part) for part in (kept.indptr, kept.indices, B))
-    matrix = admit_matrix(to_device(A))
-    values, weights = map(backend.to_host, FilteredMatrix(matrix, *arrays).values(matrix))
-    found = sp.csr_array((values, kept.indices, kept.indptr), shape=A.shape)
-    np.testing.assert_allclose(found @ B, A @ B, atol=1e-13 * abs(A).max())
-    off = ~np.eye(A.shape[0], dtype=bool)
-    np.testing.assert_array_equal(found.toarray()[off], kept.toarray()[off])
-    np.testing.assert_allclose(weights * np.asarray(abs(found).sum(1)).reshape(-1), 1)
+    F = kept.toarray()
+    F[np.diag_indices(n)] += ((A @ B - kept @ B) / B).reshape(-1)
+    np.testing.assert_allclose(F @ B, A @ B, atol=1e-13 * abs(A).max())
+    count = int(rng.integers(1, n + 1))
+    labels, Q = rng.integers(-1, count, n).astype(np.int32), rng.uniform(0.5, 2, (n, 1)).astype(dtype)
+    T = Q * (labels[:, None] == np.arange(count))
+    smooth = T - OMEGA / abs(F).sum(axis=1)[:, None] * (F @ T)
+    matrix = admit_matrix(to_device(A)).canonical()
+    C = Connections(Graph.of(matrix), to_device(kept.indptr), to_device(kept.indices))
+    tentative = Tentative(to_device(labels), count, to_device(Q), to_device(B[:count]), None)
+    P = SmoothedInterpolation(matrix, matrix, C, tentative, to_device(B), in_all=lambda entries: -1.0)
+    np.testing.assert_allclose(on_host(P.csr, backend).toarray(), smooth, atol=1e-12)
+    assert P.longest_row == np.diff(backend.to_host(P.csr.indptr)).max()
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -1174,7 +1183,7 @@ def bits_of(M, backend):
 
 
 STEPS = [
-    "multigrid.filtered.FilteredMatrix.values",
+    "multigrid.interpolation.SmoothedInterpolation._smooth",
     "multigrid.interpolation.SmoothedInterpolation.update",
     "multigrid.galerkin.Galerkin.update",
     "multigrid.hierarchy.Level.replace_transfers",

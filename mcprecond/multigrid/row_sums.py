@@ -1,17 +1,8 @@
-"""The filtered matrix, which smooths prolongators: A without weak entries, and still with its near-null space.
-
-A weak entry a_ij goes to the diagonal as ``a_ij B_j / B_i``, so that the filtered matrix times B is A B. Prolongators
-then reach along strong connections only, and coarse matrices stay sparse.
-
-Vanek, Mandel, Brezina: Algebraic Multigrid by Smoothed Aggregation for Second and Fourth Order Elliptic Problems,
-Computing 56, 1996, eq. (6), which has it for a constant B.
-"""
+"""Sums of the magnitudes of rows, from which weights of Jacobi steps are made."""
 
 from __future__ import annotations
 
 from typing import Any
-
-import numpy as np
 
 from mcprecond.backends import KernelSet, compile_inlined
 from mcprecond.backends.cuda_source import WARP
@@ -24,39 +15,6 @@ KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 #: threads share a row. These kernels wait for memory most of the time. With fewer threads per row, more rows are loaded
 #: at the same time.
 PER_LANE = 8
-
-
-class FilteredMatrix:
-    """The filtered matrix of a level: its pattern once, its values again and again.
-
-    Parameters
-    ----------
-    matrix : AdmittedMatrix
-        A, canonical.
-    indptr, indices : arrays
-        Its pattern, see `Connections`. If that has all entries of A the filtered matrix is A.
-    B : array, shape (n, 1)
-        The candidate.
-    """
-
-    def __init__(self, matrix: AdmittedMatrix, indptr: Any, indices: Any, B: Any) -> None:
-        self.indptr, self.indices = indptr, indices
-        self._is_whole = len(indices) == matrix.indices.size
-        self.take_candidate(B)
-
-    def take_candidate(self, B: Any) -> None:
-        """Take another candidate."""
-        self._B = None if self._is_whole else B.reshape(-1)
-
-    def values(self, matrix: AdmittedMatrix) -> tuple[Any, Any]:
-        """Return its values for those of A, and its inverse row sums."""
-        if self._is_whole:
-            return matrix.data, inverse_row_sums(matrix)
-        xp, n = matrix.backend.xp, matrix.shape[0]
-        values, sums = xp.empty(len(self.indices), matrix.dtype), xp.empty(n, matrix.dtype)
-        arrays = matrix.indptr, matrix.indices, matrix.data, self._B, self.indptr, self.indices, values, sums
-        kernels_for(matrix).filter_rows(n, *arrays)
-        return values, sums
 
 
 def inverse_row_sums(matrix: AdmittedMatrix) -> Any:
@@ -96,24 +54,6 @@ def inverse_sum(begin, end, values):
     for k in range(begin, end):
         total += abs(values[k])
     return 1 / total if total > 0 else 0.0
-
-
-@KERNELS.per_item
-def filter_rows(first, end, indptr, indices, values, B, strong_indptr, strong_indices, strong, sums):
-    """Copy the strong entries, add the weak ones to the diagonal, and invert the row sums of magnitudes."""
-    for i in range(first, end):
-        place, stop, lump, diagonal = strong_indptr[i], strong_indptr[i + 1], B.dtype.type(0), strong_indptr[i]
-        for k in range(indptr[i], indptr[i + 1]):
-            j = np.uint32(indices[k])
-            if place < stop and strong_indices[place] == j:
-                strong[place] = values[k]
-                if j == i:
-                    diagonal = place
-                place += 1
-            elif B[i] != 0:
-                lump += values[k] * (B[j] / B[i])
-        strong[diagonal] += lump
-        sums[i] = inverse_sum(strong_indptr[i], stop, strong)
 
 
 @KERNELS.per_item
