@@ -15,7 +15,7 @@ __device__ __forceinline__ bool find_strong(int j, const int* strong, OFFSET& ne
     int listed = next + team_lane() < stop ? strong[next + team_lane()] : NO_COLUMN, place = 0;
     for (int step = LANES / 2; step > 0; step /= 2)
         place += __shfl_sync(team_mask(), listed, place + step - 1, LANES) < j ? step : 0;
-    bool is_strong = j != NO_COLUMN && __shfl_sync(team_mask(), listed, place, LANES) == j;
+    bool is_strong = __shfl_sync(team_mask(), listed, place, LANES) == j && j != NO_COLUMN;
     next += __popc(__ballot_sync(team_mask(), is_strong) & team_mask());
     return is_strong;
 }
@@ -40,7 +40,7 @@ extern "C" __global__ void smooth_filtered(long long n, long long count, const O
             bool is_strong = find_strong(j, strong, next, stop);
             VALUE value = k < end ? values[k] : VALUE();
             if (is_strong && j != i)
-                theirs = labels[j], size += fabs(value), value *= Q[j];
+                theirs = labels[j], size += fabs(value), value = value * Q[j];
             else if (j == i)
                 diagonal += value;
             else if (k < end && fabs(B[i]) > 0)
@@ -54,8 +54,9 @@ extern "C" __global__ void smooth_filtered(long long n, long long count, const O
             }
         }
         diagonal = team_sum(diagonal), size = team_sum(size) + fabs(diagonal);
-        VALUE scale = VALUE((REAL)(size > 0 ? factor / size : 0));
-        if (label >= 0) P[own] = label == labels[i] ? Q[i] - scale * (sum + diagonal * Q[i]) : -scale * sum;
+        REAL scale = (REAL)(size > 0 ? factor / size : 0);
+        bool is_own = label == labels[i];
+        if (label >= 0) P[own] = (is_own ? Q[i] : VALUE()) - scale * (is_own ? sum + diagonal * Q[i] : sum);
     }
 }
 
