@@ -181,6 +181,12 @@ extern "C" __global__ void find_degrees(long long n, const OFFSET* indptr, int* 
     if (v < n) degrees[v] = (int)(indptr[v + 1] - indptr[v]) - 1;
 }
 
+extern "C" __global__ void find_places(long long n, const long long* rows, const OFFSET* indptr, const int* indices,
+                                       long long* places) {
+    long long t = thread_id();
+    if (t < n) places[t] = lower_bound(indices, indptr[rows[t]], indptr[rows[t] + 1], rows[t]);
+}
+
 extern "C" __global__ void find_diagonal(long long n, const OFFSET* indptr, const int* indices, const VALUE* values,
                                          VALUE* diagonal, long long* report) {
     Pivots pivots;

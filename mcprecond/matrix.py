@@ -278,6 +278,16 @@ def read_diagonal(indptr: Any, indices: Any, values: Any, backend: Backend) -> t
     return diagonal, report
 
 
+def diagonal_places(csr: Any, rows: Any, backend: Backend) -> Any:
+    """Where a square CSR matrix in canonical form has the diagonal entries of some rows, which it stores."""
+    xp, offset = backend.xp, offset_type(csr.indices.size)
+    rows, places = xp.asarray(rows, dtype=np.int64), xp.empty(len(rows), np.int64)
+    indptr, indices = xp.asarray(csr.indptr, dtype=offset), xp.asarray(csr.indices, dtype=np.int32)
+    run = backend.kernels(KERNELS, OFFSET=offset, VALUE=np.float64, LANES=1)
+    run.find_places(len(rows), rows, indptr, indices, places)
+    return places
+
+
 def admit_matrix(A: Any, name: str = "A", *, floats: bool = False, finite: bool = False) -> AdmittedMatrix:
     """Check a user's matrix and return it in CSR form; what was admitted already is returned as it is.
 
@@ -639,6 +649,13 @@ def find_degrees(first, end, indptr, degrees):
     """The degrees of rows that have their diagonal entries."""
     for v in range(first, end):
         degrees[v] = indptr[v + 1] - indptr[v] - 1
+
+
+@KERNELS.per_item
+def find_places(first, end, rows, indptr, indices, places):
+    """Where the diagonal entries of some rows are."""
+    for t in range(first, end):
+        places[t] = lower_bound(indices, indptr[rows[t]], indptr[rows[t] + 1], rows[t])
 
 
 @KERNELS.strided

@@ -17,9 +17,9 @@ from mcprecond.backends import Backend
 from mcprecond.coloring.graph import Graph
 from mcprecond.interop import petsc_memory
 from mcprecond.interop.petsc_overlap import Overlap, Rows, over
-from mcprecond.matrix import AdmittedMatrix, canonical_csr
+from mcprecond.matrix import AdmittedMatrix, canonical_csr, diagonal_places
 from mcprecond.multigrid.aggregation import aggregates
-from mcprecond.multigrid.galerkin import Galerkin, diagonal_places
+from mcprecond.multigrid.galerkin import Galerkin
 from mcprecond.multigrid.interpolation import SmoothedInterpolation
 from mcprecond.multigrid.setup import MOST_KEPT, nodes_of
 from mcprecond.multigrid.strength import Connections, symmetric_strength
@@ -131,7 +131,7 @@ class Step:
         canceled = xp.flatnonzero(diagonal <= rounding * uncoupled)
         if len(canceled):
             filled = xp.where(uncoupled > 0, uncoupled, 1)[canceled]
-            coarse.data[diagonal_places(coarse.csr, canceled, xp)] = filled
+            coarse.data[diagonal_places(coarse.csr, canceled, matrix.backend)] = filled
 
     def destroy(self) -> None:
         """Free what is PETSc's."""

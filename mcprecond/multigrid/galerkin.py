@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import KernelSet
-from mcprecond.matrix import AdmittedMatrix, rows_of
+from mcprecond.matrix import AdmittedMatrix, diagonal_places
 from mcprecond.multigrid.interpolation import Interpolation
 from mcprecond.multigrid.patterns import Pattern, matrix_of_blocks, offsets_of, transpose_pattern
 from mcprecond.multigrid.products import Arrays, Multiplication, Rows
@@ -93,7 +93,7 @@ class Galerkin(Product):
             return
         if self._filled is not self.P.empty:
             self._filled = self.P.empty
-            self._places_of_ones = diagonal_places(self.coarse.csr, self._filled, A.backend.xp)
+            self._places_of_ones = diagonal_places(self.coarse.csr, self._filled, A.backend)
         self.coarse.data[self._places_of_ones] = 1
 
     def update(self, A: AdmittedMatrix) -> None:
@@ -101,13 +101,6 @@ class Galerkin(Product):
         AP = self.P.AP.compute((A.indptr, A.indices, A.data), Rows.of(self.P.pattern, self.P.csr.data))
         self.product.compute_into(self._arrays_of_R(), AP, Rows.of(self.pattern, self.coarse.data), self.P.k)
         self._fill_empty(A)
-
-
-def diagonal_places(csr: Any, rows: Any, xp: Any) -> Any:
-    """Where a CSR matrix has the diagonal entries of some rows."""
-    wanted = xp.zeros(csr.shape[0], bool)
-    wanted[rows] = True
-    return xp.flatnonzero((rows_of(csr.indptr, csr.indices, xp) == csr.indices) & wanted[csr.indices])
 
 
 # On the CPU.

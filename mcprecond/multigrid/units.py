@@ -12,8 +12,7 @@ import numpy as np
 from mcprecond.backends import NUMBERS, Backend, KernelSet
 from mcprecond.backends.inputs import first_place
 from mcprecond.linalg.csr import Csr, product_with
-from mcprecond.matrix import AdmittedMatrix, canonical_csr, place_of, rows_of
-from mcprecond.multigrid.galerkin import diagonal_places
+from mcprecond.matrix import AdmittedMatrix, canonical_csr, diagonal_places, place_of, rows_of
 
 KERNELS = KernelSet(__file__, "VALUE STORED")
 
@@ -187,7 +186,7 @@ def lost_entry(matrix: AdmittedMatrix, narrow: AdmittedMatrix) -> int | None:
     if not bool(xp.isfinite(narrow.data).all()):
         return int(abs(of_matrix).argmax()) * matrix.data.size // of_matrix.size
     row = first_place((narrow.diagonal() == 0) & (matrix.diagonal() != 0), xp)
-    return None if row is None else int(diagonal_places(matrix.csr, xp.asarray([row]), xp)[0])
+    return None if row is None else int(diagonal_places(matrix.csr, xp.asarray([row]), matrix.backend)[0])
 
 
 def without_couplings(R: Any, diagonal: Any, backend: Backend) -> Any:
@@ -215,7 +214,7 @@ def refuse_indefinite(coarse: AdmittedMatrix, R: Any, A: AdmittedMatrix, level: 
         )
     vanished = xp.flatnonzero((pivots <= rounding * uncoupled) | (pivots < least))
     filled = xp.maximum(uncoupled, least)[vanished]
-    coarse.data[diagonal_places(coarse.csr, vanished, xp)] = coarse.diagonal()[vanished] = filled
+    coarse.data[diagonal_places(coarse.csr, vanished, coarse.backend)] = coarse.diagonal()[vanished] = filled
 
 
 @KERNELS.per_item(grain=NUMBERS)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mcprecond.linalg.hermitian import is_hermitian
 from mcprecond.multigrid.examination import STIFF, Findings, examine
-from mcprecond.multigrid.filtered import bounded_inverse_diagonal
+from mcprecond.multigrid.row_sums import bounded_inverse_diagonal
 from mcprecond.multigrid.splitting import THETA
 from mcprecond.multigrid.strength import SHARE_OF_AVERAGE
 from mcprecond.multigrid.units import MOST_EVEN, SMALL_SUM
