@@ -1,24 +1,19 @@
 // Patterns of sparse matrices: a team of LANES threads per row or column. See patterns.py.
 
 #include "cuda/scan.cuh"
-#include "cuda/search.cuh"
 #include "multigrid/team_sum.cuh"
 
-// The row of entry e of a pattern; n is 0 if each row has one entry.
-__device__ __forceinline__ int row_of_entry(const long long* indptr, long long n, long long e) {
-    return (int)(n ? row_of(indptr, n, e) : e);
-}
-
-// List the rows that have an entry in column c, in ascending order. The whole block reads the columns of all entries.
-__device__ void list_rows(long long c, long long entries, long long n, const long long* indptr, const int* columns,
-                          int* rows, OFFSET* places) {
+// List the entries of column c in their order. The whole block reads the columns of all entries.
+template <typename RowOf>
+__device__ void list_entries(long long c, long long entries, const int* columns, RowOf row_of, int* rows,
+                             OFFSET* places) {
     for (long long first = 0, found = 0, total; first < entries; first += BLOCK * ENTRIES_OF_THREAD, found += total) {
         long long begin = first + threadIdx.x * ENTRIES_OF_THREAD, end = min(entries, begin + ENTRIES_OF_THREAD);
         int count = 0;
         for (long long e = begin; e < end; ++e) count += columns[e] == c;
         long long place = found + block_scan(count, total);
         for (long long e = begin; e < end && count; ++e)
-            if (columns[e] == c) rows[place] = row_of_entry(indptr, n, e), places[place++] = (OFFSET)e;
+            if (columns[e] == c) rows[place] = row_of(e), places[place++] = (OFFSET)e;
     }
 }
 
@@ -32,14 +27,16 @@ __device__ __forceinline__ int count_entry(int column, long long* counts) {
     return __shfl_sync(FULL_WARP, before, first) + __popc(same & (1u << lane_id()) - 1);
 }
 
-// At first the rows of a column are stored in the order in which threads happen to count its entries. Then they are
-// sorted: the position of a row is the number of smaller rows in the column. If a column is so long that sorting would
-// take longer than reading all entries, `list_rows` lists its rows.
+// At first the entries of a column are stored in the order in which threads happen to count them. Then they are sorted:
+// the position of an entry is the number of entries before it in the column. If a column is so long that sorting would
+// take longer than reading all entries, `list_entries` lists them.
 extern "C" __global__ void __launch_bounds__(BLOCK)
     transpose(long long threads, long long entries, long long n, long long width, const long long* indptr,
-              const int* columns, long long* offsets, int* rows, OFFSET* places, int* numbers, int* found,
-              Control* control) {
+              const int* columns, long long* offsets, int* rows, OFFSET* places, int* numbers, int* rows_of_entries,
+              OFFSET* found, Control* control) {
     for (long long c = thread_id(); c < width; c += thread_count()) offsets[c] = 0;
+    for (long long v = thread_id() / OF_ROW; v < n; v += thread_count() / OF_ROW)
+        for (long long e = indptr[v] + threadIdx.x % OF_ROW; e < indptr[v + 1]; e += OF_ROW) rows_of_entries[e] = (int)v;
     grid_barrier(&control->arrivals);
     for (long long first = thread_id() - lane_id(); first < entries; first += thread_count()) {  // by whole warps
         long long e = first + lane_id();
@@ -49,8 +46,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     grid_barrier(&control->arrivals);
     write_offsets(width, [=](long long c) { return ptx::load_l2(&offsets[c]); }, offsets, control);
     for (long long e = thread_id(); e < entries; e += thread_count())
-        if (columns[e] >= 0) found[ptx::load_l2(&offsets[columns[e]]) + numbers[e]] = row_of_entry(indptr, n, e);
+        if (columns[e] >= 0) found[ptx::load_l2(&offsets[columns[e]]) + numbers[e]] = (OFFSET)e;
     grid_barrier(&control->arrivals);
+    auto row_of = [=](long long e) { return n ? ptx::load_l2(&rows_of_entries[e]) : (int)e; };
     const int teams = BLOCK / LANES;
     for (long long first = blockIdx.x * (long long)teams; first < width; first += gridDim.x * (long long)teams) {
         auto begin_of = [&](long long c) { return ptx::load_l2(&offsets[min(c, width)]); };
@@ -62,16 +60,15 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
         bool is_left = is_long(c);
         for (long long before = 0; before < length && !is_left; before += LANES) {
             long long t = before + team_lane();
-            int v = t < length ? ptx::load_l2(&found[begin + t]) : 0, place = 0;
+            OFFSET own = t < length ? ptx::load_l2(&found[begin + t]) : 0;
+            int position = 0;
             for (long long from = team_lane(); from - team_lane() < length; from += LANES)
-                place += count_below(v, from < length ? ptx::load_l2(&found[begin + from]) : 0x7fffffff);
-            if (t >= length) continue;
-            rows[begin + place] = v;
-            places[begin + place] = (OFFSET)(n ? lower_bound(columns, indptr[v], indptr[v + 1], c) : v);
+                position += count_below(own, from < length ? ptx::load_l2(&found[begin + from]) : (OFFSET)entries);
+            if (t < length) rows[begin + position] = row_of(own), places[begin + position] = own;
         }
         if (__syncthreads_or(is_left))
             for (long long own = first; own < min(width, first + teams); ++own)
-                if (is_long(own)) list_rows(own, entries, n, indptr, columns, rows + begin_of(own), places + begin_of(own));
+                if (is_long(own)) list_entries(own, entries, columns, row_of, rows + begin_of(own), places + begin_of(own));
     }
 }
 

@@ -24,7 +24,9 @@ PARTS = 64
 CLOSE = 8  # words of 64 bits to go over take as long as sorting a column
 #: A thread goes over so many entries while a block finds those of a column.
 ENTRIES_OF_THREAD = 8
-CUDA_CONSTANTS = {"ENTRIES_OF_THREAD": ENTRIES_OF_THREAD}
+#: So many threads note the row of each entry of a row.
+OF_ROW = 4
+CUDA_CONSTANTS = {"ENTRIES_OF_THREAD": ENTRIES_OF_THREAD, "OF_ROW": OF_ROW}
 
 
 def gather_rows(begins: Any, counts: Any, found: Any, backend: Backend, entries: int | None = None) -> Pattern:
@@ -76,11 +78,14 @@ def transpose_pattern(pattern: Pattern, width: int, backend: Backend) -> tuple[P
     n = 0 if indptr is None else len(indptr) - 1
     indptr = xp.empty(0, np.int64) if indptr is None else indptr
     offsets, rows = xp.empty(width + 1, np.int64), xp.empty(entries, np.int32)
-    places, scratch = xp.empty(entries, offset_type(entries)), xp.empty((2, entries), np.int32)
+    places, found = (xp.empty(entries, offset_type(entries)) for _ in range(2))
+    numbers, rows_of_entries = xp.empty(entries, np.int32), xp.empty(entries if n else 0, np.int32)
     control = new_control(backend)
     run = backend.kernels(KERNELS, OFFSET=places.dtype, LANES=lanes_for(entries / max(width, 1)))
     threads = max(entries, width, 1)
-    run.transpose(threads, entries, n, width, indptr, columns, offsets, rows, places, *scratch, control)
+    run.transpose(
+        threads, entries, n, width, indptr, columns, offsets, rows, places, numbers, rows_of_entries, found, control
+    )
     return (offsets, rows), places, control[1:2]
 
 
@@ -150,7 +155,9 @@ def sort_columns(columns, begin, end, words):
 
 
 @KERNELS.resident
-def transpose(threads, entries, n, width, indptr, columns, offsets, rows, places, numbers, found, control):
+def transpose(
+    threads, entries, n, width, indptr, columns, offsets, rows, places, numbers, rows_of_entries, found, control
+):
     """Rows and places of the entries of each column, in order; the length of the longest column."""
     offsets[:] = 0
     for e in range(entries):
