@@ -115,17 +115,27 @@ class Hierarchy:
         self.mats, self.steps, self.block_sizes = [A], list[Step](), [block_size]
         #: What is swept on each level: see `Rows.damp`.
         self.swept: list[Any] = [self._swept(rows)]
+        all_rows = [rows]
         while self.mats[-1].getSize()[0] > max_coarse and len(self.mats) < max_levels:
             limit = None if theta is None else theta * FALL ** len(self.steps)
             step = new_step(rows, B, self.block_sizes[-1], limit)
             if step is None:
                 break
             self.steps.append(step)
-            rows, B = step.compute(rows, len(self.steps)), step.B
+            all_rows.append(step.compute(rows, len(self.steps)))
+            rows, B = all_rows[-1], step.B
             self.mats.append(rows.A)
             self.block_sizes.append(B.shape[1])
             self.swept.append(self._swept(rows))
         self._open()
+        self.own_cycle = None
+        if self.smoother in POLYNOMIALS:
+            from mcprecond.interop.petsc_cycle import cycle_of
+
+            twice = self.cycle == "W"
+            self.own_cycle = cycle_of(
+                self.steps, all_rows, POLYNOMIALS[self.smoother], self.presweeps, self.postsweeps, twice, MOST_DENSE
+            )
 
     def update(self, A: Any) -> None:
         """Take new values of a matrix with the same pattern: aggregates, tentative prolongators and colorings stay.
