@@ -343,7 +343,7 @@ class DistributedSmoothedAggregation(SmoothedAggregation):
 
     def apply(self, pc: Any, x: Any, y: Any) -> None:
         """y = inv(M) x, one cycle."""
-        self.M.mg.apply(x, y)
+        self.M.apply(x, y)
 
     def applyTranspose(self, pc: Any, x: Any, y: Any) -> None:
         """y = inv(M)ᵀ x, the same as `apply`.
@@ -360,7 +360,7 @@ class DistributedSmoothedAggregation(SmoothedAggregation):
     def view(self, pc: Any, viewer: Any) -> None:
         """Also print what PETSc says of the cycle."""
         super().view(pc, viewer)
-        if self.M is not None and viewer.getType() == "ascii":
+        if self.M is not None and self.M.mg is not None and viewer.getType() == "ascii":
             viewer.pushASCIITab()
             self.M.mg.view(viewer)
             viewer.popASCIITab()

@@ -7,6 +7,7 @@ before a matrix is applied that needs them.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,14 +41,11 @@ class Part:
         self.operator = Csr(self.matrix, self.halo.backend, longest_row=longest)
         self.state = self.operator.new_state()
 
-    @property
-    def room(self) -> int:
-        """The length of a vector that it is applied to, with its halo."""
-        return self.halo.n + len(self.halo.ghosts)
-
     def take(self, values: Any) -> None:
         """Take other values."""
-        self.operator.values[...] = values
+        self.matrix.data[...] = values
+        if self.operator.values is not self.matrix.data:
+            self.operator.values[...] = values
 
 
 def beside(own: Any, other: Any, backend: Backend) -> Any:
@@ -79,13 +77,13 @@ class LevelAcross:
         self.n, self.backend = A.halo.n, backend
         self.coefficients = chebyshev_coefficients(degree)
         self._run = backend.kernels(KERNELS, **A.operator.macros, **A.operator.own_macros)
-        self.dinv = self._weights()
-        room = max(A.room, R.room if R is not None else 0)
+        self.dinv = self.weights()
+        room = max(A.halo.room, R.halo.room if R is not None else 0)
         self.b, self.x, self.other, self.r, self.d = (backend.xp.zeros(room, A.operator.dtype) for _ in range(5))
 
-    def _weights(self) -> Any:
-        matrix = AdmittedMatrix.computed(self.A.matrix, self.backend, is_symmetric=False)
-        return inverse_row_sums(matrix)
+    def weights(self) -> Any:
+        """The inverse sums of the magnitudes of rows."""
+        return inverse_row_sums(AdmittedMatrix.computed(self.A.matrix, self.backend, is_symmetric=False))
 
     def sweep(self, b: Any, sweeps: int, *, from_zero: bool) -> None:
         """Sweeps for A x = b, from x or from zero."""
@@ -128,11 +126,41 @@ class CycleAcross:
         if coarse is not None:
             last = levels[-1]
             self._b, self._x = (last.backend.xp.zeros(coarse.shape[0], last.A.operator.dtype) for _ in range(2))
+        self._captured: Any = None
+
+    @property
+    def only_launches(self) -> bool:
+        """Whether a cycle only launches kernels, so that it can be captured."""
+        parts = [part for level in self.levels for part in (level.A, level.P, level.R) if part is not None]
+        return all(part.halo.only_launches for part in parts)
 
     def apply(self, b: Any, x: Any) -> None:
-        """One cycle for A x = b from zero. Collective."""
-        self._cycle(0, b)
-        x[...] = self.levels[0].x[: self.levels[0].n]
+        """One cycle for A x = b from zero. Collective. On a GPU it is one captured graph on each rank."""
+        first = self.levels[0]
+        first.b[: first.n] = b
+        if self._captured is None:
+            self._cycle(0, first.b)  # which compiles what it needs
+            found = first.x
+            if self.only_launches and first.backend.name == "gpu":
+                run = first.backend.repeatable(partial(self._cycle, 0, first.b))
+                self._captured = run, first.x
+        else:
+            run, found = self._captured
+            run()
+        x[...] = found[: first.n]
+
+    def update(self, steps: list[Any], all_rows: list[Rows]) -> None:
+        """Take the values that rows and steps have now."""
+        for number, (level, rows) in enumerate(zip(self.levels, all_rows, strict=True)):
+            level.A.take(beside(rows.own, rows.other, rows.backend).data)
+            level.dinv[...] = level.weights()
+            if level.P is not None and level.R is not None:
+                for part, csr in ((level.P, steps[number].interpolation.csr), (level.R, steps[number].galerkin.R)):
+                    part.take(csr.data[: len(part.operator.values)])
+        if self.coarse is not None and self.gathering is not None:
+            last = all_rows[-1]
+            comm = last.A.getComm().tompi4py()
+            self.coarse.update(whole_matrix(comm, last, self.gathering.ghosts), last.backend)
 
     def _cycle(self, number: int, b: Any) -> None:
         """Solve for x on a level, from zero."""
@@ -172,7 +200,7 @@ class CycleAcross:
 
 def part_of_rows(comm: Any, rows: Rows) -> Part:
     """The matrix of a level."""
-    halo = Halo(comm, rows.first, rows.n, rows.ghosts, rows.backend)
+    halo = Halo(comm, rows.first, rows.n, rows.ghosts, rows.backend, rows.own.dtype)
     return Part(beside(rows.own, rows.other, rows.backend), halo)
 
 
@@ -193,12 +221,16 @@ def part_of(comm: Any, csr: Any, rows: int, first: int, columns: int, numbers: A
     there = xp.zeros(len(numbers), bool)
     behind = indices >= columns
     there[indices[behind] - columns] = True
-    places = xp.cumsum(there) - 1 + columns
+    # Those that stay, in ascending order.
+    numbers = xp.asarray(numbers)
+    order = xp.flatnonzero(there)[xp.argsort(numbers[there])]
+    places = xp.empty(len(numbers), np.int64)
+    places[order] = columns + xp.arange(len(order))
     indices = indices.copy()
     indices[behind] = places[indices[behind] - columns]
-    ghosts = backend.to_host(xp.asarray(numbers)[there])
+    ghosts = backend.to_host(numbers[order])
     matrix = canonical_csr(values, indices.astype(np.int32), indptr, (rows, columns + len(ghosts)), backend)
-    return Part(matrix, Halo(comm, first, columns, ghosts, backend))
+    return Part(matrix, Halo(comm, first, columns, ghosts, backend, csr.dtype))
 
 
 def cycle_of(steps: list[Any], all_rows: list[Rows], degree: int, presweeps: int, postsweeps: int, twice: bool,
@@ -215,15 +247,18 @@ def cycle_of(steps: list[Any], all_rows: list[Rows], degree: int, presweeps: int
         levels.append(LevelAcross(part_of_rows(comm, rows), degree, P, R))
         if number:  # where P of the finer level reads x of this one
             before = levels[-2].P
-            room = max(before.room, len(levels[-1].x))
+            room = max(before.halo.room, len(levels[-1].x))
             for name in ("x", "other"):
                 setattr(levels[-1], name, backend.xp.zeros(room, levels[-1].x.dtype))
     last, coarse, gathering = all_rows[-1], None, None
     size = last.A.getSize()[0]
     if size <= most_dense:
         ranges = comm.allgather((last.first, last.n))
-        others = np.array([k for first, n in ranges for k in range(first, first + n) if not last.first <= k < last.first + last.n], np.int64)
-        gathering = Halo(comm, last.first, last.n, others, backend)
+        others = np.array(
+            [k for first, n in ranges for k in range(first, first + n) if not last.first <= k < last.first + last.n],
+            np.int64,
+        )
+        gathering = Halo(comm, last.first, last.n, others, backend, last.own.dtype)
         coarse = Dense(whole_matrix(comm, last, others), backend)
     return CycleAcross(levels, coarse, gathering, presweeps, postsweeps, twice)
 
@@ -233,7 +268,10 @@ def whole_matrix(comm: Any, rows: Rows, others: Any) -> Any:
     import scipy.sparse as sp
 
     backend = rows.backend
-    own, other = (sp.csr_matrix(tuple(backend.to_host(x) for x in (m.data, m.indices, m.indptr)), shape=m.shape) for m in (rows.own, rows.other))
+    own, other = (
+        sp.csr_matrix(tuple(backend.to_host(x) for x in (m.data, m.indices, m.indptr)), shape=m.shape)
+        for m in (rows.own, rows.other)
+    )
     local = sp.coo_matrix(own), sp.coo_matrix(other)
     triples = (
         np.concatenate((local[0].row, local[1].row)) + rows.first,
@@ -244,4 +282,9 @@ def whole_matrix(comm: Any, rows: Rows, others: Any) -> Any:
     n = rows.n + len(others)
     place = np.empty(n, np.int64)
     place[np.concatenate((np.arange(rows.first, rows.first + rows.n), others))] = np.arange(n)
-    return backend.sparse.csr_matrix(backend.sparse.coo_matrix((backend.xp.asarray(value), (backend.xp.asarray(place[row]), backend.xp.asarray(place[column]))), shape=(n, n)))
+    return backend.sparse.csr_matrix(
+        backend.sparse.coo_matrix(
+            (backend.xp.asarray(value), (backend.xp.asarray(place[row]), backend.xp.asarray(place[column]))),
+            shape=(n, n),
+        )
+    )

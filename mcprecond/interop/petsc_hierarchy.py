@@ -12,6 +12,7 @@ from mcprecond.backends import get_backend
 from mcprecond.backends.arguments import integer, one_of, real
 from mcprecond.interop import petsc_memory
 from mcprecond.interop.petsc_coarsening import Step, matrix_of, new_step, set_values
+from mcprecond.interop.petsc_cycle import CycleAcross, cycle_of
 from mcprecond.interop.petsc_overlap import Rows, over
 from mcprecond.matrix import PatternChangedError, canonical_csr
 from mcprecond.multigrid.built import MAX_COARSE
@@ -127,15 +128,14 @@ class Hierarchy:
             self.mats.append(rows.A)
             self.block_sizes.append(B.shape[1])
             self.swept.append(self._swept(rows))
-        self._open()
-        self.own_cycle = None
+        #: Polynomials are applied by cycles of this package, and sweeps by those of PETSc.
+        self.own_cycle: CycleAcross | None = None
+        self.mg: Any = None
         if self.smoother in POLYNOMIALS:
-            from mcprecond.interop.petsc_cycle import cycle_of
-
-            twice = self.cycle == "W"
-            self.own_cycle = cycle_of(
-                self.steps, all_rows, POLYNOMIALS[self.smoother], self.presweeps, self.postsweeps, twice, MOST_DENSE
-            )
+            sweeps = POLYNOMIALS[self.smoother], self.presweeps, self.postsweeps
+            self.own_cycle = cycle_of(self.steps, all_rows, *sweeps, self.cycle == "W", MOST_DENSE)
+        else:
+            self._open()
 
     def update(self, A: Any) -> None:
         """Take new values of a matrix with the same pattern: aggregates, tentative prolongators and colorings stay.
@@ -152,12 +152,16 @@ class Hierarchy:
             raise PatternChangedError("A has another pattern than before; build a new object for a new pattern")
         refuse_unfit(rows)
         self.mats[0] = A
+        all_rows = [rows]
         self._swept(rows, self.swept[0])
         for number, step in enumerate(self.steps, start=1):
-            rows = step.compute(rows, number)
-            self._swept(rows, self.swept[number])
-        self._give_matrices()
-        self.mg.setUp()
+            all_rows.append(step.compute(all_rows[-1], number))
+            self._swept(all_rows[-1], self.swept[number])
+        if self.own_cycle is not None:
+            self.own_cycle.update(self.steps, all_rows)
+        else:
+            self._give_matrices()
+            self.mg.setUp()
 
     def _swept(self, rows: Rows, before: Any = None) -> Any:
         """What sweeps take for the rows of a level; None for polynomials, which take the matrix itself."""
@@ -231,9 +235,22 @@ class Hierarchy:
             A, swept = self.mats[number], self.swept[number]
             ksp.setOperators(A, A if swept is None or ksp.getType() == "preonly" else swept)
 
+    def apply(self, x: Any, y: Any) -> None:
+        """One cycle, of vectors of PETSc. Collective."""
+        if self.own_cycle is None:
+            self.mg.apply(x, y)
+        elif self.backend.name == "gpu" and petsc_memory.is_on_gpu(x) and petsc_memory.is_on_gpu(y):
+            with petsc_memory.addresses_of((x, "r"), (y, "w")) as addresses, petsc_memory.stream():
+                self.own_cycle.apply(*map(petsc_memory.array_of, (x, y), addresses))
+        else:
+            found = self.backend.xp.empty(y.getLocalSize(), petsc_memory.scalar_type())
+            self.own_cycle.apply(self.backend.xp.asarray(x.array_r), found)
+            y.setArray(self.backend.to_host(found))
+
     def destroy(self) -> None:
         """Free the PCMG and the matrices that belong to it."""
-        self.mg.destroy()
+        if self.mg is not None:
+            self.mg.destroy()
         for step in self.steps:
             step.destroy()
         for swept in self.swept:
