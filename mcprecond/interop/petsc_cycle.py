@@ -1,4 +1,4 @@
-"""Cycles over the levels of a hierarchy across ranks, in arrays of this package: each rank has its rows of every matrix.
+"""Cycles over the levels of a hierarchy across ranks: each rank has its rows of every matrix.
 
 A rank's part of a vector has its own numbers first and, behind them, a halo of those of other ranks, which is filled
 before a matrix is applied that needs them.
@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 
 from mcprecond.backends import Backend
 from mcprecond.interop.petsc_halo import Halo
@@ -251,40 +252,31 @@ def cycle_of(steps: list[Any], all_rows: list[Rows], degree: int, presweeps: int
             for name in ("x", "other"):
                 setattr(levels[-1], name, backend.xp.zeros(room, levels[-1].x.dtype))
     last, coarse, gathering = all_rows[-1], None, None
-    size = last.A.getSize()[0]
-    if size <= most_dense:
-        ranges = comm.allgather((last.first, last.n))
-        others = np.array(
-            [k for first, n in ranges for k in range(first, first + n) if not last.first <= k < last.first + last.n],
-            np.int64,
-        )
+    if (size := last.A.getSize()[0]) <= most_dense:
+        everyone = np.arange(size)
+        others = everyone[(everyone < last.first) | (everyone >= last.first + last.n)]
         gathering = Halo(comm, last.first, last.n, others, backend, last.own.dtype)
         coarse = Dense(whole_matrix(comm, last, others), backend)
     return CycleAcross(levels, coarse, gathering, presweeps, postsweeps, twice)
 
 
 def whole_matrix(comm: Any, rows: Rows, others: Any) -> Any:
-    """All rows of a small matrix on each rank, in the order in which its own rows come first."""
-    import scipy.sparse as sp
-
-    backend = rows.backend
-    own, other = (
-        sp.csr_matrix(tuple(backend.to_host(x) for x in (m.data, m.indices, m.indptr)), shape=m.shape)
-        for m in (rows.own, rows.other)
-    )
-    local = sp.coo_matrix(own), sp.coo_matrix(other)
+    """All rows of a small matrix on each rank, in an order in which its own rows come first."""
+    backend, n = rows.backend, rows.n + len(others)
+    own, other = (scipy.sparse.coo_matrix(on_host(part, backend)) for part in (rows.own, rows.other))
     triples = (
-        np.concatenate((local[0].row, local[1].row)) + rows.first,
-        np.concatenate((local[0].col + rows.first, rows.ghosts[local[1].col])),
-        np.concatenate((local[0].data, local[1].data)),
+        np.concatenate((own.row, other.row)) + rows.first,
+        np.concatenate((own.col + rows.first, rows.ghosts[other.col])),
+        np.concatenate((own.data, other.data)),
     )
     row, column, value = (np.concatenate(parts) for parts in zip(*comm.allgather(triples), strict=True))
-    n = rows.n + len(others)
     place = np.empty(n, np.int64)
     place[np.concatenate((np.arange(rows.first, rows.first + rows.n), others))] = np.arange(n)
-    return backend.sparse.csr_matrix(
-        backend.sparse.coo_matrix(
-            (backend.xp.asarray(value), (backend.xp.asarray(place[row]), backend.xp.asarray(place[column]))),
-            shape=(n, n),
-        )
-    )
+    whole = scipy.sparse.csr_matrix((value, (place[row], place[column])), shape=(n, n))
+    return backend.sparse.csr_matrix(whole)
+
+
+def on_host(csr: Any, backend: Backend) -> Any:
+    """A CSR matrix as one of SciPy."""
+    arrays = tuple(map(backend.to_host, (csr.data, csr.indices, csr.indptr)))
+    return scipy.sparse.csr_matrix(arrays, shape=csr.shape)

@@ -1,7 +1,7 @@
 """Halos: the numbers of a distributed vector that other ranks have, behind those of this rank.
 
-Where each rank has a GPU of its own they travel by NCCL, in the order of the stream and within captured graphs; otherwise
-by MPI, through the host.
+Where each rank has a GPU of its own they travel by NCCL, in the order of the stream and within captured graphs;
+otherwise by MPI, through the host.
 """
 
 from __future__ import annotations
@@ -114,6 +114,5 @@ def nccl_of(comm: Any) -> Any:
 def ranges_of(counts: Any) -> list[tuple[int, int, int]]:
     """The ranks that have some of these numbers, and where those of each begin and end."""
     ends = np.cumsum(counts, dtype=np.int64)
-    return [
-        (rank, int(end - count), int(end)) for rank, (count, end) in enumerate(zip(counts, ends, strict=True)) if count
-    ]
+    places = enumerate(zip(ends - counts, ends, strict=True))
+    return [(rank, int(begin), int(end)) for rank, (begin, end) in places if begin < end]

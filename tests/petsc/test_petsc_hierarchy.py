@@ -268,8 +268,10 @@ def test_options_for_levels():
     ksp.destroy()
 
 
-def test_view_says_levels_and_entries():
-    ksp = solver(matrix(POISSON), OURS)
+@pytest.mark.parametrize("smoother", ["auto", "sgs"])
+def test_view_says_levels_and_entries(smoother):
+    """PETSc cycles where sweeps of this package smooth."""
+    ksp = solver(matrix(POISSON), OURS + f"-mcprecond_smoother {smoother}")
     with viewer_of(ksp) as viewed:
         assert "not set up" in viewed()
         ksp.setUp()
@@ -278,7 +280,7 @@ def test_view_says_levels_and_entries():
     entries = COMM.tompi4py().allreduce(sum(len(A.getValuesCSR()[2]) for A in M.mats))
     assert f"levels {len(M.mats)}, operator complexity {entries / POISSON.nnz:.3g}" in text
     assert f"level 0: unknowns 4096, entries {POISSON.nnz}" in text and f"level 1: unknowns {sizes(ksp)[1]}" in text
-    assert "built 1 times, updated 0 times" in text and "type: mg" in text
+    assert "built 1 times, updated 0 times" in text and ("type: mg" in text) == (smoother == "sgs")
     ksp.destroy()
 
 
