@@ -14,6 +14,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ petsc4py.init(["petsc_gpu", "-use_gpu_aware_mpi", "0", "-options_left", "no"])
 from measure import MULTIGRID, RESULTS, Times, application, graph_ms, record, save  # noqa: E402
 from petsc4py import PETSc  # noqa: E402
 
+from mcprecond.interop.petsc import solve  # noqa: E402
 from mcprecond.preconditioners import Preconditioner  # noqa: E402
 
 OURS = "-pc_type python -pc_python_type mcprecond.interop.petsc."
@@ -41,6 +43,8 @@ CONFIGURATIONS = {
     "SmoothedAggregation": OURS + "SmoothedAggregation",
     "DistributedSmoothedAggregation": OURS + "DistributedSmoothedAggregation",
 }
+#: Those of ``solve(A, b, M=...)``, which iterates by itself.
+SOLVES = {f"solve, {name}": name for name in ("jacobi", "sgs", "multigrid", "auto")}
 #: Points of the stencil -> unknowns along an edge of the cube of a rank.
 SIZES = {7: (128, 256), 27: (80, 160)}
 ON_CPUS = "on CPUs"
@@ -54,7 +58,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--points", type=int, nargs="+", default=[7, 27], choices=[7, 27])
     parser.add_argument("--edges", type=int, nargs="+", help="in place of those of the record")
-    parser.add_argument("--configurations", nargs="+", default=list(CONFIGURATIONS), choices=list(CONFIGURATIONS))
+    names = [*CONFIGURATIONS, *SOLVES]
+    parser.add_argument("--configurations", nargs="+", default=names, choices=names)
     parser.add_argument("--strong", action="store_true", help="all ranks share one cube")
     parser.add_argument("--add", action="store_true")
     parser.add_argument("--output", type=Path, default=RESULTS / "petsc-gpu.json")
@@ -69,7 +74,10 @@ def main() -> None:
             A = slab(points, edge, 1 if arguments.strong else COMM.size)
             case |= {"unknowns": A.getSize()[0], "product_ms": product_ms(A)}
             for name in arguments.configurations:
-                case["solvers"].append(measured(name, A.convert("aij", PETSc.Mat()) if ON_CPUS in name else A))
+                if name in SOLVES:
+                    case["solvers"].append(measured_solve(name, A))
+                else:
+                    case["solvers"].append(measured(name, A.convert("aij", PETSc.Mat()) if ON_CPUS in name else A))
                 if COMM.rank == 0:
                     print(points, edge, COMM.size, case["solvers"][-1], flush=True)
                     document = record("petsc", "gpu", cases, MULTIGRID, rtol=RTOL, seed=SEED, small=False)
@@ -154,6 +162,30 @@ def measured(name: str, A: Any) -> dict[str, Any]:
     except (PETSc.Error, ImportError) as error:
         row["failed"] = str(error)
     ksp.destroy()
+    return row
+
+
+def measured_solve(name: str, A: Any) -> dict[str, Any]:
+    """Setup and solve by one call."""
+    x, b = A.createVecs()
+    x.setArray(np.random.default_rng(SEED + COMM.rank).uniform(-1, 1, x.getLocalSize()))
+    A.mult(x, b)
+    right = cupy.asarray(b.getArray(readonly=True))
+    call = partial(solve, A, right, M=SOLVES[name], rtol=RTOL)
+    first = call()
+    setups, solves = [], []
+    while len(solves) < REPEATS and 1e3 * (sum(setups) + sum(solves)) < 2 * ENOUGH:
+        COMM.Barrier()
+        result = call()
+        setups.append(COMM.allreduce(result.setup_seconds, MPI.MAX))
+        solves.append(COMM.allreduce(result.solve_seconds, MPI.MAX))
+    times = {
+        f"{part}_ms": Times([1e3 * each for each in found]) for part, found in (("setup", setups), ("solve", solves))
+    }
+    row = {"name": name, "first_setup_ms": 1e3 * COMM.allreduce(first.setup_seconds, MPI.MAX), **times}
+    row |= {"iterations": first.iterations, "converged": first.converged, "method": first.stages[0].name}
+    for v in (x, b):
+        v.destroy()
     return row
 
 

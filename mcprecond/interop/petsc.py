@@ -31,12 +31,12 @@ from mcprecond import multigrid, preconditioners
 from mcprecond.backends import backend_of, gpu_problem
 from mcprecond.interop import petsc_memory
 from mcprecond.interop.petsc_hierarchy import Hierarchy
+from mcprecond.interop.petsc_memory import as_aij, on_device, own_device
+from mcprecond.interop.petsc_solve import solve
 from mcprecond.matrix import PatternChangedError
 from mcprecond.preconditioners import Preconditioner
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 
-#: Pairs of vectors for which launches are kept.
-MOST_CAPTURED = 16
 __all__ = [
     "ILU0",
     "DistributedSmoothedAggregation",
@@ -44,6 +44,7 @@ __all__ = [
     "MulticolorGS",
     "MulticolorSGS",
     "SmoothedAggregation",
+    "solve",
 ]
 
 
@@ -94,9 +95,14 @@ class Context:
         self.builds = self.updates = 0
 
     @classmethod
+    def constructor(cls) -> Callable[..., Any]:
+        """What makes M."""
+        return cls.operator.__init__
+
+    @classmethod
     def _parameters(cls) -> dict[str, inspect.Parameter]:
         """The keywords of the operator's constructor that options may set."""
-        parameters = inspect.signature(cls.operator.__init__).parameters
+        parameters = inspect.signature(cls.constructor()).parameters
         return {name: each for name, each in parameters.items() if name not in ("self", "A", "B", "strength")}
 
     def setFromOptions(self, pc: Any) -> None:
@@ -170,7 +176,7 @@ class Context:
 
     def _capture(self, x: Any, y: Any, addresses: tuple[int, ...]) -> None:
         """Apply M to vectors at two addresses, and capture the launches: solvers use few vectors."""
-        if len(self._captured) == MOST_CAPTURED:
+        if len(self._captured) == petsc_memory.MOST_CAPTURED:
             self._captured.clear()
         self._state = self._state or self.M.new_state()
         run = functools.partial(self.M.enqueue, self._state, *map(petsc_memory.array_of, (x, y), addresses))
@@ -289,15 +295,13 @@ class SmoothedAggregation(Context):
 class DistributedSmoothedAggregation(SmoothedAggregation):
     """PETSc's PC of type ``mcprecond.interop.petsc.DistributedSmoothedAggregation``: one hierarchy across all ranks.
 
-    Each rank aggregates its own rows, and prolongators are smoothed across the ranks. A PC of type mg cycles over the
-    levels; its options have the prefix ``mcprecond_``, as ``-mcprecond_mg_levels_ksp_type``. The smoother is
-    PETSc's Chebyshev iteration or a sweep of this package over the rows of each rank. Every rank solves the whole
-    coarsest level.
+    Each rank aggregates its own rows, and prolongators are smoothed across the ranks. Smoothers are polynomials, or
+    sweeps over the rows of each rank. Small levels are on all ranks alike.
 
     Parameters
     ----------
     **arguments
-        As `SmoothedAggregation`; the cycle is V or W.
+        As `SmoothedAggregation`, and max_whole: a level of so many unknowns is on all ranks. The cycle is V or W.
 
     Attributes
     ----------
@@ -305,6 +309,11 @@ class DistributedSmoothedAggregation(SmoothedAggregation):
     """
 
     _copy: Any = None
+
+    @classmethod
+    def constructor(cls) -> Callable[..., Any]:
+        """See `Context`."""
+        return Hierarchy.__init__
 
     def setUp(self, pc: Any) -> None:
         """Build the levels, or give them new values where the matrix has the same pattern as before.
@@ -319,7 +328,7 @@ class DistributedSmoothedAggregation(SmoothedAggregation):
         try:
             A = as_aij(P)
             with on_device(arguments["device"]):
-                self._take_levels(A, arguments, self._candidates(P), f"{prefix}mcprecond_")
+                self._take_levels(A, arguments, self._candidates(P))
         except (TypeError, ValueError) as error:
             error.add_note(f"PC with prefix {prefix!r}: {type(self).__name__}, {arguments}")
             raise
@@ -327,7 +336,7 @@ class DistributedSmoothedAggregation(SmoothedAggregation):
             self._copy.destroy()
         self._copy = None if A is P else A
 
-    def _take_levels(self, A: Any, arguments: dict[str, Any], candidates: dict[str, Any], prefix: str) -> None:
+    def _take_levels(self, A: Any, arguments: dict[str, Any], candidates: dict[str, Any]) -> None:
         """Update M, or build it if there is none, or none of this pattern with these arguments."""
         if self.M is not None and arguments == self._built_with:
             try:
@@ -337,7 +346,7 @@ class DistributedSmoothedAggregation(SmoothedAggregation):
             except PatternChangedError:
                 pass
         self._free()
-        self.M = Hierarchy(A, candidates.get("B"), new_context, prefix, **arguments)
+        self.M = Hierarchy(A, candidates.get("B"), **arguments)
         self._built_with = arguments
         self.builds += 1
 
@@ -357,14 +366,6 @@ class DistributedSmoothedAggregation(SmoothedAggregation):
             raise TypeError("M is not symmetric, and its transpose is not available; take presweeps = postsweeps")
         self.apply(pc, x, y)
 
-    def view(self, pc: Any, viewer: Any) -> None:
-        """Also print what PETSc says of the cycle."""
-        super().view(pc, viewer)
-        if self.M is not None and self.M.mg is not None and viewer.getType() == "ascii":
-            viewer.pushASCIITab()
-            self.M.mg.view(viewer)
-            viewer.popASCIITab()
-
     def _summary(self, pc: Any) -> list[str]:
         """Lines on the levels."""
         return str(self.M).splitlines()
@@ -380,28 +381,6 @@ class DistributedSmoothedAggregation(SmoothedAggregation):
         if self._copy is not None:
             self._copy.destroy()
         self._copy = None
-
-
-def new_context(name: str, **arguments: Any) -> Context:
-    """A context by the name of its type."""
-    made: Context = globals()[name](**arguments)
-    return made
-
-
-def as_aij(P: Any) -> Any:
-    """A matrix of type AIJ: the matrix itself, or a copy.
-
-    Raises
-    ------
-    TypeError
-        If PETSc cannot make one of it.
-    """
-    from petsc4py import PETSc
-
-    try:
-        return P if "aij" in P.getType() and "baij" not in P.getType() else P.convert("aij", PETSc.Mat())
-    except PETSc.Error as error:
-        raise TypeError(f"P must be an assembled AIJ, BAIJ or SBAIJ matrix, got type {P.getType()!r}") from error
 
 
 def parse_option(text: str, annotation: str, option: str) -> Any:
@@ -440,20 +419,6 @@ def local_block(P: Any, device: str) -> Any:
     if own is not block:
         own.destroy()
     return csr
-
-
-def on_device(device: str) -> Any:
-    """A context in which this rank's GPU is the current one."""
-    return nullcontext() if device != "gpu" or gpu_problem() else own_device()
-
-
-@functools.cache
-def own_device() -> Any:
-    """The GPU of this rank."""
-    import cupy
-    from petsc4py import PETSc
-
-    return cupy.cuda.Device(PETSc.COMM_WORLD.getRank() % cupy.cuda.runtime.getDeviceCount())
 
 
 def over_ranks(comm: Any, colors: int, nbytes: int) -> tuple[int, int, int]:

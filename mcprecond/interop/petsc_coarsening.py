@@ -51,8 +51,8 @@ class Step:
     ----------
     B : array
         This rank's rows of the candidates of the coarse level.
-    P, coarse : PETSc.Mat
-        The prolongator and the coarse matrix, after `compute`.
+    numbers : array of int64
+        The global numbers of the coarse unknowns of other ranks, on the host.
     """
 
     def __init__(
@@ -70,7 +70,6 @@ class Step:
         T = fit_tentative(labels, count, B, b, backend)
         self.B = T.B
         first, self.sizes = layout_of(A, self.own)
-        #: The global numbers of the coarse unknowns of other ranks.
         labels, self.numbers = self._labels_around(labels, count, first // k, b, k)
         total = count + len(self.numbers) // k
         T = Tentative(labels, total, around.extend(T.Q), None, T.vanished)
@@ -78,7 +77,6 @@ class Step:
             matrix, nodes, strong, T, around.extend(B), in_all=lambda entries: over(A, "sum", entries)
         )
         self.galerkin = Galerkin(matrix, self.interpolation)
-        self._P: Share | None = None
         self._coarse: Share | None = None
 
     def _labels_around(self, labels: Any, count: int, first: int, b: int, k: int) -> tuple[Any, Any]:
@@ -90,12 +88,6 @@ class Step:
         beside = np.full(len(theirs), -1, np.int32)
         beside[theirs >= 0] = count + places
         return xp.concatenate((labels, xp.asarray(beside))), (there[:, None] * k + np.arange(k)).reshape(-1)
-
-    @property
-    def P(self) -> Any:
-        """The prolongator."""
-        assert self._P is not None
-        return self._P.mat
 
     def compute(self, rows: Rows, level: int) -> Rows:
         """Return the rows of the coarse matrix, that of the level of that number, for the values of these rows.
@@ -110,14 +102,11 @@ class Step:
             self.interpolation.update(self.around.matrix)
             self.galerkin.update(self.around.matrix)
         self._fill_diagonal(rows.A, self.around.matrix, level)
-        P, coarse = self.interpolation.csr, self.galerkin.coarse.csr
-        if self._P is None or self._coarse is None:
-            own = self.own, self.numbers
-            self._P = Share(rows, P, rows.n, *own, (rows.A.getSizes()[0], self.sizes))
-            self._coarse = Share(rows, coarse, self.own, *own, (self.sizes, self.sizes))
+        coarse = self.galerkin.coarse.csr
+        if self._coarse is None:
+            self._coarse = Share(rows, coarse, self.own, self.numbers, self.sizes)
             self._coarse.mat.setBlockSize(self.B.shape[1])
         else:
-            self._P.take(P.data)
             self._coarse.take(coarse.data)
         return self._coarse.rows()
 
@@ -136,9 +125,8 @@ class Step:
     def destroy(self) -> None:
         """Free what is PETSc's."""
         self.around.destroy()
-        for share in (self._P, self._coarse):
-            if share is not None:
-                share.mat.destroy()
+        if self._coarse is not None:
+            self._coarse.mat.destroy()
 
 
 def new_step(rows: Rows, B: Any, b: int, theta: float | None) -> Step | None:
@@ -168,39 +156,39 @@ def within(strong: Connections, n: int, backend: Backend) -> Graph:
 
 
 class Share:
-    """The first rows of a computed matrix, which are this rank's, as a matrix of PETSc.
+    """The first rows of a computed square matrix, which are this rank's, as a matrix of PETSc.
 
     Parameters
     ----------
     like : Rows
         Of a matrix of the same type.
     csr : csr matrix
-    rows, columns : int
-        How many are this rank's.
+    own : int
+        How many rows and columns are this rank's.
     numbers : array of int64
         The global numbers of the columns behind.
-    sizes : pair of pairs of int
-        Of the whole matrix: local and global rows, local and global columns.
+    sizes : pair of int
+        How many rows this rank has, and all ranks have.
 
     Attributes
     ----------
     mat : PETSc.Mat
     """
 
-    def __init__(self, like: Rows, csr: Any, rows: int, columns: int, numbers: Any, sizes: Any) -> None:
+    def __init__(self, like: Rows, csr: Any, own: int, numbers: Any, sizes: tuple[int, int]) -> None:
         self.backend, xp = like.backend, like.backend.xp
-        indptr = csr.indptr[: rows + 1]
+        indptr = csr.indptr[: own + 1]
         indices = csr.indices[: int(indptr[-1])]
-        mine = indices < columns
+        mine = indices < own
         self.places = xp.flatnonzero(mine), xp.flatnonzero(~mine)
         of_own = xp.concatenate((xp.zeros(1, np.int64), xp.cumsum(mine)))[indptr]
-        beside, theirs = xp.unique(indices[self.places[1]] - columns, return_inverse=True)
+        beside, theirs = xp.unique(indices[self.places[1]] - own, return_inverse=True)
         self.ghosts = numbers[self.backend.to_host(beside)]
         values = [csr.data[places] for places in self.places]
-        self.own = canonical_csr(values[0], indices[self.places[0]], of_own, (rows, columns), self.backend)
-        shape = rows, len(self.ghosts)
+        self.own = canonical_csr(values[0], indices[self.places[0]], of_own, (own, own), self.backend)
+        shape = own, len(self.ghosts)
         self.other = canonical_csr(values[1], theirs.astype(np.int32), indptr - of_own, shape, self.backend)
-        self.mat = matrix_of(like.A, sizes, self.own, self.other, self.ghosts, self.backend)
+        self.mat = matrix_of(like.A, (sizes, sizes), self.own, self.other, self.ghosts, self.backend)
 
     def take(self, values: Any) -> None:
         """Take other values of the computed matrix."""
@@ -209,12 +197,12 @@ class Share:
         set_values(self.mat, self.own.data, self.other.data)
 
     def rows(self) -> Rows:
-        """Those of a square matrix."""
+        """The rows with the values that they have now."""
         return Rows(self.mat, self.own, self.other, self.ghosts, self.backend)
 
 
 def matrix_of(like: Any, sizes: Any, own: Any, other: Any, ghosts: Any, backend: Backend) -> Any:
-    """A matrix of the type of another one, from this rank's block on the diagonal and its other entries, if any."""
+    """A matrix of the type of another one, from this rank's block on the diagonal and its other entries."""
     from petsc4py import PETSc
 
     index, on_gpu = petsc_memory.index_type(), backend.name == "gpu" and petsc_memory.is_on_gpu(like)
@@ -226,23 +214,21 @@ def matrix_of(like: Any, sizes: Any, own: Any, other: Any, ghosts: Any, backend:
 
     parts: Any = arrays_of(own)
     if like.getComm().getSize() > 1:
-        beside = [np.zeros(own.shape[0] + 1, index), np.empty(0, index), np.empty(0, own.dtype)]
-        if other is not None:
-            beside = arrays_of(other)
-            beside[1] = ghosts.astype(index)[beside[1]]
+        beside = arrays_of(other)
+        beside[1] = ghosts.astype(index)[beside[1]]
         parts = parts, beside
     made = PETSc.Mat().createAIJWithArrays(sizes, parts, comm=like.getComm())
     if made.getType() != like.getType():
         made = made.convert(like.getType())
     if on_gpu:
-        set_values(made, own.data, None if other is None else other.data)
+        set_values(made, own.data, other.data)
     return made
 
 
 def set_values(mat: Any, own: Any, other: Any) -> None:
     """Write other values into a matrix of the same pattern."""
     for block, values in zip(petsc_memory.blocks_of(mat)[:2], (own, other), strict=True):
-        if block is not None and values is not None:
+        if block is not None:
             petsc_memory.take_entries(mat, block, values)
     mat.stateIncrease()
 

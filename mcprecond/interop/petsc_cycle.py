@@ -1,52 +1,82 @@
-"""Cycles over the levels of a hierarchy across ranks: each rank has its rows of every matrix.
+"""Cycles over the levels of a hierarchy across ranks, in arrays of this package.
 
-A rank's part of a vector has its own numbers first and, behind them, a halo of those of other ranks, which is filled
-before a matrix is applied that needs them.
+A rank has its rows of each matrix. Its part of a vector has its own numbers first and, behind them, a halo of numbers
+of other ranks, which is filled before a matrix is applied that reads them. There is one halo for each level: A, the
+restriction from the level and the prolongator to the finer one read it.
+
+On small levels messages take longer than the work. So from some level on each rank has all rows, and all do the same.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 from mcprecond.backends import Backend
-from mcprecond.interop.petsc_halo import Halo
+from mcprecond.interop.petsc_halo import Halo, Ranks
 from mcprecond.interop.petsc_overlap import Rows
 from mcprecond.linalg.csr import Csr
-from mcprecond.linalg.dense import Dense
+from mcprecond.linalg.operator import operator_for
 from mcprecond.matrix import AdmittedMatrix, canonical_csr, rows_of
-from mcprecond.multigrid.filtered import inverse_row_sums
+from mcprecond.multigrid.built import BuiltMultigrid
 from mcprecond.multigrid.polynomial import KERNELS, chebyshev_coefficients
+from mcprecond.multigrid.row_sums import inverse_row_sums
+from mcprecond.preconditioners import Preconditioner
 
 
-@dataclass
 class Part:
     """This rank's rows of a matrix, as an operator on vectors with a halo.
 
-    Attributes
+    Parameters
     ----------
-    matrix : csr matrix, shape (rows, own columns + ghosts)
+    csr : csr matrix
+        Its first rows are this rank's, and its first columns are this rank's unknowns.
+    rows, columns : int
+        How many these are.
+    numbers : array of int64
+        The global numbers of the columns behind.
     halo : Halo
-        Of the vectors that it is applied to.
+        Of the vectors that the operator is applied to.
+    dtype, stored : dtype
+        Of the products, and of the values that it reads.
     """
 
-    matrix: Any
-    halo: Halo
-
-    def __post_init__(self) -> None:
-        longest = int(np.diff(self.halo.backend.to_host(self.matrix.indptr)).max(initial=0))
-        self.operator = Csr(self.matrix, self.halo.backend, longest_row=longest)
+    def __init__(
+        self, csr: Any, rows: int, columns: int, numbers: Any, halo: Halo, dtype: Any, stored: Any
+    ) -> None:  # fmt: skip
+        backend, xp = halo.ranks.backend, halo.ranks.backend.xp
+        indptr = csr.indptr[: rows + 1]
+        indices = csr.indices[: int(indptr[-1])]
+        places = xp.concatenate((xp.arange(columns), columns + xp.searchsorted(xp.asarray(halo.ghosts), numbers)))
+        shape, argument = (rows, halo.room), halo.new_vector().dtype
+        matrix = canonical_csr(csr.data[: len(indices)], places[indices].astype(np.int32), indptr, shape, backend)
+        longest = int(xp.diff(indptr).max()) if rows else 0
+        self.operator = Csr(matrix, backend, stored=stored, dtype=dtype, argument=argument, longest_row=longest)
         self.state = self.operator.new_state()
 
     def take(self, values: Any) -> None:
-        """Take other values."""
-        self.matrix.data[...] = values
-        if self.operator.values is not self.matrix.data:
-            self.operator.values[...] = values
+        """Take other values of the whole matrix."""
+        self.operator.values[...] = values[: len(self.operator.values)]
+
+    def enqueue(self, x: Any, y: Any) -> None:
+        """y = A x, for an x with its halo."""
+        self.operator.enqueue(self.state, x, y)
+
+    def enqueue_sum(self, x: Any, y: Any) -> None:
+        """y += A x."""
+        self.operator.enqueue_sum(self.state, x, y)
+
+
+def ghosts_of(csr: Any, rows: int, columns: int, numbers: Any, backend: Backend) -> Any:
+    """Of the global numbers of the columns behind those of this rank, the ones that its rows read; on the host."""
+    indices = csr.indices[: int(csr.indptr[rows])]
+    there = backend.xp.zeros(len(numbers), bool)
+    there[indices[indices >= columns] - columns] = True
+    return backend.to_host(numbers[there])
 
 
 def beside(own: Any, other: Any, backend: Backend) -> Any:
@@ -61,45 +91,189 @@ def beside(own: Any, other: Any, backend: Backend) -> Any:
     return canonical_csr(values, indices, indptr, (own.shape[0], width + other.shape[1]), backend)
 
 
-class LevelAcross:
-    """A level: its matrix, a polynomial smoother, and the transfers to the next coarser level.
+class DistributedMatrix:
+    """The matrix of a level as an operator, and what sums of its rows say.
 
     Parameters
     ----------
-    A : Part
-    degree : int
-        Of the Chebyshev polynomial.
-    P, R : Part or None
-        None on the coarsest level.
+    rows : Rows
+    ranks : Ranks
+    dtype, stored : dtype
+        Of the vectors, and of the values that it reads.
+    further : tuple of arrays of int64
+        The global numbers of what other matrices read of the vectors.
     """
 
-    def __init__(self, A: Part, degree: int, P: Part | None, R: Part | None) -> None:
-        self.A, self.P, self.R, backend = A, P, R, A.halo.backend
-        self.n, self.backend = A.halo.n, backend
-        self.coefficients = chebyshev_coefficients(degree)
-        self._run = backend.kernels(KERNELS, **A.operator.macros, **A.operator.own_macros)
-        self.dinv = self.weights()
-        room = max(A.halo.room, R.halo.room if R is not None else 0)
-        self.b, self.x, self.other, self.r, self.d = (backend.xp.zeros(room, A.operator.dtype) for _ in range(5))
+    def __init__(self, rows: Rows, ranks: Ranks, dtype: Any, stored: Any, further: tuple[Any, ...] = ()) -> None:
+        self.n, self.backend, self.dtype = rows.n, rows.backend, np.dtype(dtype)
+        ghosts = np.unique(np.concatenate((rows.ghosts, *further)))
+        self.halo = Halo(ranks, rows.first, rows.n, ghosts, dtype)
+        whole = beside(rows.own, rows.other, rows.backend)
+        self.part = Part(whole, rows.n, rows.n, self.backend.xp.asarray(rows.ghosts), self.halo, dtype, stored)
+        self.inverse_row_sums = self._invert_row_sums(whole)
 
-    def weights(self) -> Any:
-        """The inverse sums of the magnitudes of rows."""
-        return inverse_row_sums(AdmittedMatrix.computed(self.A.matrix, self.backend, is_symmetric=False))
+    def _invert_row_sums(self, whole: Any) -> Any:
+        admitted = AdmittedMatrix.computed(whole, self.backend, is_symmetric=False)
+        return inverse_row_sums(admitted).astype(self.dtype, copy=False)
 
-    def sweep(self, b: Any, sweeps: int, *, from_zero: bool) -> None:
-        """Sweeps for A x = b, from x or from zero."""
-        for number, (alpha, beta) in enumerate(self.coefficients * sweeps):
-            is_first = from_zero and number == 0
-            if not is_first:
-                self.A.halo.enqueue(self.x)
-            matrix = self.A.operator.arrays(self.A.state)
-            self._run.step(self.n, *matrix, self.dinv, b, int(is_first), self.x, alpha, beta, self.d, self.other)
-            self.x, self.other = self.other, self.x
+    def take(self, rows: Rows) -> None:
+        """Take other values, into the same arrays."""
+        whole = beside(rows.own, rows.other, rows.backend)
+        self.part.take(whole.data)
+        self.inverse_row_sums[...] = self._invert_row_sums(whole)
 
-    def find_residual(self, b: Any) -> None:
-        """r = b - A x."""
-        self.A.halo.enqueue(self.x)
-        self.A.operator.enqueue_residual(self.A.state, b, self.x, self.r[: self.n])
+    def enqueue(self, x: Any, y: Any) -> None:
+        """y = A x, for an x with room for a halo. Collective."""
+        self.halo.fill(x)
+        self.part.enqueue(x, y)
+
+    def enqueue_residual(self, b: Any, x: Any, r: Any) -> None:
+        """r = b - A x. Collective."""
+        self.enqueue(x, r[: self.n])
+        self.backend.xp.subtract(b[: self.n], r[: self.n], out=r[: self.n])
+
+
+class SmootherAcross(ABC):
+    """A smoother of A x = b on a level. Each rank computes its part of x."""
+
+    @abstractmethod
+    def sweep(self, b: Any, x: Any, sweeps: int, *, before: bool) -> None:
+        """Sweep from zero, before a correction, or from x, after one. Collective."""
+
+    @abstractmethod
+    def update(self, rows: Rows) -> None:
+        """Take other values, which A has taken."""
+
+
+class PolynomialAcross(SmootherAcross):
+    """See `mcprecond.multigrid.polynomial.Polynomial`."""
+
+    def __init__(self, A: DistributedMatrix, degree: int) -> None:
+        self.A, self.coefficients = A, chebyshev_coefficients(degree)
+        operator = A.part.operator
+        self._run = A.backend.kernels(KERNELS, **operator.macros, **operator.own_macros)
+        self.other, self.d = A.halo.new_vector(), A.halo.new_vector()
+
+    def sweep(self, b: Any, x: Any, sweeps: int, *, before: bool) -> None:
+        """See `SmootherAcross`."""
+        A, steps = self.A, self.coefficients * sweeps
+        matrix = A.part.operator.arrays(A.part.state)
+        # The last step has to write x.
+        places = [self.other, x] if len(steps) % 2 == 0 else [x, self.other]
+        if not before and len(steps) % 2:
+            self.other[: A.n] = x[: A.n]
+            places = [x, self.other]
+        for number, (alpha, beta) in enumerate(steps):
+            new, old = places[number % 2], places[1 - number % 2]
+            from_zero = before and number == 0
+            if not from_zero:
+                A.halo.fill(old)
+            self._run.step(A.n, *matrix, A.inverse_row_sums, b, int(from_zero), old, alpha, beta, self.d, new)
+
+    def update(self, rows: Rows) -> None:
+        """See `SmootherAcross`: there is nothing but A."""
+
+
+class SweepsAcross(SmootherAcross):
+    """Sweeps ``x += M (b - A x)``, where M sweeps over this rank's rows; see `Rows.damp`.
+
+    Parameters
+    ----------
+    A : DistributedMatrix
+    M, adjoint : Preconditioner
+        Of this rank's damped rows. The adjoint sweeps after a correction; it may be M itself.
+    """
+
+    def __init__(self, A: DistributedMatrix, M: Preconditioner, adjoint: Preconditioner) -> None:
+        self.A, self.M, self.adjoint = A, operator_for(M, A.dtype, A.backend), operator_for(adjoint, A.dtype, A.backend)
+        self._built = [M] if M is adjoint else [M, adjoint]
+        self.states = self.M.new_state(), self.adjoint.new_state()
+        self.r, self.z = (A.halo.new_vector()[: A.n] for _ in range(2))
+
+    def sweep(self, b: Any, x: Any, sweeps: int, *, before: bool) -> None:
+        """See `SmootherAcross`."""
+        A = self.A
+        M, state = (self.M, self.states[0]) if before else (self.adjoint, self.states[1])
+        for number in range(sweeps):
+            if before and number == 0:
+                M.enqueue(state, b[: A.n], x[: A.n])
+                continue
+            A.enqueue_residual(b, x, self.r)
+            M.enqueue(state, self.r, self.z)
+            x[: A.n] += self.z
+
+    def update(self, rows: Rows) -> None:
+        """See `SmootherAcross`."""
+        damped = rows.damped()
+        for M in self._built:
+            M.update(damped)
+
+
+class LevelAcross:
+    """A level: its matrix, its smoother, and the transfers from and to the next coarser level.
+
+    Parameters
+    ----------
+    A : DistributedMatrix
+    smoother : SmootherAcross
+    twice : bool
+        Whether there may be a second correction.
+    """
+
+    #: To this level from the next coarser one, and to that one.
+    P: Part
+    R: Part
+
+    def __init__(self, A: DistributedMatrix, smoother: SmootherAcross, *, twice: bool) -> None:
+        self.A, self.smoother, self.n, self.halo = A, smoother, A.n, A.halo
+        self.b, self.x, self.r = (A.halo.new_vector() for _ in range(3))
+        if twice:
+            self.b_again, self.x_again = (A.halo.new_vector() for _ in range(2))
+
+    def update(self, rows: Rows) -> None:
+        """Take the values that rows have now."""
+        self.A.take(rows)
+        self.smoother.update(rows)
+
+
+class Whole:
+    """The level of which each rank has all rows: its solution by a hierarchy of one process.
+
+    Parameters
+    ----------
+    rows : Rows
+    ranks : Ranks
+    new : function
+        Makes the hierarchy of the whole matrix.
+    dtype : dtype
+        Of vectors.
+    ghosts : array of int64
+        The global numbers of the unknowns that a prolongator reads beside this rank's.
+    """
+
+    def __init__(self, rows: Rows, ranks: Ranks, new: Callable[[Any], BuiltMultigrid], dtype: Any, ghosts: Any) -> None:
+        self.ranks, self.n, xp = ranks, rows.n, rows.backend.xp
+        self.own = slice(rows.first, rows.first + rows.n)
+        self.halo = Halo(ranks, rows.first, rows.n, ghosts, dtype)
+        self.M = new(whole_matrix(rows, ranks.comm))
+        self._operator = operator_for(self.M, np.dtype(dtype), rows.backend)
+        self._state = self._operator.new_state()
+        self.b, self.x = self.halo.new_vector(), self.halo.new_vector()
+        self._all_b, self._all_x = (xp.zeros(self.M.shape[0], dtype) for _ in range(2))
+        own = np.arange(rows.first, rows.first + rows.n)
+        self._places = xp.asarray(np.concatenate((own, ghosts)))
+
+    def enqueue(self, b: Any) -> None:
+        """x is the solution for b, with its halo. Collective."""
+        self._all_b.fill(0)
+        self._all_b[self.own] = b[: self.n]
+        self.ranks.add_up(self._all_b)
+        self._operator.enqueue(self._state, self._all_b, self._all_x)
+        self.ranks.backend.xp.take(self._all_x, self._places, out=self.x)
+
+    def update(self, rows: Rows) -> None:
+        """Take the values that rows have now. Collective."""
+        self.M.update(whole_matrix(rows, self.ranks.comm))
 
 
 class CycleAcross:
@@ -108,172 +282,107 @@ class CycleAcross:
     Parameters
     ----------
     levels : list of LevelAcross
-    coarse : Dense or None
-        The inverse of the matrix of the coarsest level, where this rank's unknowns come first; None where that level is
-        smoothed.
-    gathering : Halo or None
-        Of all unknowns of that level.
+    whole : Whole or None
+        The last level; None where the last one of `levels` is smoothed.
     presweeps, postsweeps : int
     twice : bool
-        Whether a second cycle corrects what the first one has left on each level but the finest: a W cycle.
+        Whether a second cycle corrects what the first one has left on each of the levels but the finest: a W cycle.
     """
 
     def __init__(
-        self, levels: list[LevelAcross], coarse: Dense | None, gathering: Halo | None,
-        presweeps: int, postsweeps: int, twice: bool,
-    ) -> None:  # fmt: skip
-        self.levels, self.coarse, self.gathering = levels, coarse, gathering
+        self, levels: list[LevelAcross], whole: Whole | None, presweeps: int, postsweeps: int, *, twice: bool
+    ) -> None:
+        self.levels, self.whole = levels, whole
         self.presweeps, self.postsweeps, self.twice = presweeps, postsweeps, twice
-        if coarse is not None:
-            last = levels[-1]
-            self._b, self._x = (last.backend.xp.zeros(coarse.shape[0], last.A.operator.dtype) for _ in range(2))
-        self._captured: Any = None
 
     @property
-    def only_launches(self) -> bool:
+    def captures(self) -> bool:
         """Whether a cycle only launches kernels, so that it can be captured."""
-        parts = [part for level in self.levels for part in (level.A, level.P, level.R) if part is not None]
-        return all(part.halo.only_launches for part in parts)
+        if self.levels:
+            return self.levels[0].A.halo.ranks.only_launches
+        assert self.whole is not None
+        return self.whole.ranks.only_launches
 
-    def apply(self, b: Any, x: Any) -> None:
-        """One cycle for A x = b from zero. Collective. On a GPU it is one captured graph on each rank."""
-        first = self.levels[0]
-        first.b[: first.n] = b
-        if self._captured is None:
-            self._cycle(0, first.b)  # which compiles what it needs
-            found = first.x
-            if self.only_launches and first.backend.name == "gpu":
-                run = first.backend.repeatable(partial(self._cycle, 0, first.b))
-                self._captured = run, first.x
-        else:
-            run, found = self._captured
-            run()
-        x[...] = found[: first.n]
+    def enqueue(self, b: Any, x: Any) -> None:
+        """x is what a cycle for A x = b from zero finds, in this rank's parts of vectors. Collective."""
+        self._cycle(0, b)
+        found = self.levels[0] if self.levels else self.whole
+        assert found is not None
+        x[...] = found.x[: found.n]
 
     def update(self, steps: list[Any], all_rows: list[Rows]) -> None:
-        """Take the values that rows and steps have now."""
-        for number, (level, rows) in enumerate(zip(self.levels, all_rows, strict=True)):
-            level.A.take(beside(rows.own, rows.other, rows.backend).data)
-            level.dinv[...] = level.weights()
-            if level.P is not None and level.R is not None:
-                for part, csr in ((level.P, steps[number].interpolation.csr), (level.R, steps[number].galerkin.R)):
-                    part.take(csr.data[: len(part.operator.values)])
-        if self.coarse is not None and self.gathering is not None:
-            last = all_rows[-1]
-            comm = last.A.getComm().tompi4py()
-            self.coarse.update(whole_matrix(comm, last, self.gathering.ghosts), last.backend)
+        """Take the values that rows and steps have now. Collective."""
+        for number, level in enumerate(self.levels):
+            level.update(all_rows[number])
+            if number < len(steps):
+                level.P.take(steps[number].interpolation.csr.data)
+                level.R.take(steps[number].galerkin.R.data)
+        if self.whole is not None:
+            self.whole.update(all_rows[-1])
 
     def _cycle(self, number: int, b: Any) -> None:
         """Solve for x on a level, from zero."""
-        level = self.levels[number]
-        if level.P is None or level.R is None:
-            self._solve_coarsest(level, b)
+        if number == len(self.levels):
+            assert self.whole is not None
+            self.whole.enqueue(b)
             return
-        coarser = self.levels[number + 1]
-        level.sweep(b, self.presweeps, from_zero=True)
-        level.find_residual(b)
-        level.R.halo.enqueue(level.r)
-        level.R.operator.enqueue(level.R.state, level.r, coarser.b[: coarser.n])
+        level = self.levels[number]
+        if number == len(self.levels) - 1 and self.whole is None:
+            level.smoother.sweep(b, level.x, 2, before=True)
+            return
+        coarser = self._level_below(number)
+        level.smoother.sweep(b, level.x, self.presweeps, before=True)
+        level.A.enqueue_residual(b, level.x, level.r)
+        level.halo.fill(level.r)
+        level.R.enqueue(level.r, coarser.b[: coarser.n])
         self._cycle(number + 1, coarser.b)
-        if self.twice and coarser.P is not None:
-            self._cycle_again(number + 1)
-        level.P.halo.enqueue(coarser.x)
-        level.P.operator.enqueue_sum(level.P.state, coarser.x, level.x[: level.n])
-        level.sweep(b, self.postsweeps, from_zero=False)
+        if isinstance(coarser, LevelAcross):
+            if self.twice and number + 1 < self._corrected:
+                self._cycle_again(number + 1)
+            coarser.halo.fill(coarser.x)
+        level.P.enqueue_sum(coarser.x, level.x[: level.n])
+        level.smoother.sweep(b, level.x, self.postsweeps, before=False)
+
+    @property
+    def _corrected(self) -> int:
+        """How many levels have corrections."""
+        return len(self.levels) - (self.whole is None)
+
+    def _level_below(self, number: int) -> Any:
+        """The next coarser level."""
+        return self.levels[number + 1] if number + 1 < len(self.levels) else self.whole
 
     def _cycle_again(self, number: int) -> None:
         """Correct x on a level by another cycle."""
         level = self.levels[number]
-        level.find_residual(level.b)
-        residual, before = level.r[: level.n].copy(), level.x[: level.n].copy()
-        self._cycle(number, residual)
-        level.x[: level.n] += before
-
-    def _solve_coarsest(self, level: LevelAcross, b: Any) -> None:
-        if self.coarse is None or self.gathering is None:
-            level.sweep(b, 2, from_zero=True)
-            return
-        self._b[: level.n] = b[: level.n]
-        self.gathering.enqueue(self._b)
-        self.coarse.enqueue(None, self._b, self._x)
-        level.x[: level.n] = self._x[: level.n]
+        level.A.enqueue_residual(level.b, level.x, level.b_again)
+        level.x_again[...] = level.x
+        self._cycle(number, level.b_again)
+        level.x += level.x_again
 
 
-def part_of_rows(comm: Any, rows: Rows) -> Part:
-    """The matrix of a level."""
-    halo = Halo(comm, rows.first, rows.n, rows.ghosts, rows.backend, rows.own.dtype)
-    return Part(beside(rows.own, rows.other, rows.backend), halo)
+def connect(level: LevelAcross, step: Any, coarser: Any, stored: Any) -> None:
+    """Take the transfers of a step to the next coarser level."""
+    n, own, halo = level.n, coarser.n, level.A.halo
+    xp, dtypes = level.A.backend.xp, (level.b.dtype, coarser.b.dtype)
+    P, R = step.interpolation.csr, step.galerkin.R
+    level.P = Part(P, n, own, xp.asarray(step.numbers), coarser.halo, dtypes[0], stored)
+    level.R = Part(R, own, n, step.around.numbers, halo, dtypes[1], stored)
 
 
-def part_of(comm: Any, csr: Any, rows: int, first: int, columns: int, numbers: Any, backend: Backend) -> Part:
-    """The first rows of a computed matrix, which are this rank's.
-
-    Parameters
-    ----------
-    rows : int
-    first, columns : int
-        The number of the first of this rank's columns, and how many it has.
-    numbers : array of int64
-        The global numbers of the columns behind, of which those stay that these rows have entries in.
-    """
-    xp = backend.xp
-    indptr = csr.indptr[: rows + 1]
-    indices, values = (array[: int(indptr[-1])] for array in (csr.indices, csr.data))
-    there = xp.zeros(len(numbers), bool)
-    behind = indices >= columns
-    there[indices[behind] - columns] = True
-    # Those that stay, in ascending order.
-    numbers = xp.asarray(numbers)
-    order = xp.flatnonzero(there)[xp.argsort(numbers[there])]
-    places = xp.empty(len(numbers), np.int64)
-    places[order] = columns + xp.arange(len(order))
-    indices = indices.copy()
-    indices[behind] = places[indices[behind] - columns]
-    ghosts = backend.to_host(numbers[order])
-    matrix = canonical_csr(values, indices.astype(np.int32), indptr, (rows, columns + len(ghosts)), backend)
-    return Part(matrix, Halo(comm, first, columns, ghosts, backend, csr.dtype))
-
-
-def cycle_of(steps: list[Any], all_rows: list[Rows], degree: int, presweeps: int, postsweeps: int, twice: bool,
-             most_dense: int) -> CycleAcross:  # fmt: skip
-    """The cycle over levels, from their rows and the steps between them."""
-    A, backend = all_rows[0].A, all_rows[0].backend
-    comm, levels = A.getComm().tompi4py(), []
-    for number, rows in enumerate(all_rows):
-        P = R = None
-        if number < len(steps):
-            step, coarser = steps[number], all_rows[number + 1]
-            P = part_of(comm, step.interpolation.csr, rows.n, coarser.first, coarser.n, step.numbers, backend)
-            R = part_of(comm, step.galerkin.R, coarser.n, rows.first, rows.n, step.around.numbers, backend)
-        levels.append(LevelAcross(part_of_rows(comm, rows), degree, P, R))
-        if number:  # where P of the finer level reads x of this one
-            before = levels[-2].P
-            room = max(before.halo.room, len(levels[-1].x))
-            for name in ("x", "other"):
-                setattr(levels[-1], name, backend.xp.zeros(room, levels[-1].x.dtype))
-    last, coarse, gathering = all_rows[-1], None, None
-    if (size := last.A.getSize()[0]) <= most_dense:
-        everyone = np.arange(size)
-        others = everyone[(everyone < last.first) | (everyone >= last.first + last.n)]
-        gathering = Halo(comm, last.first, last.n, others, backend, last.own.dtype)
-        coarse = Dense(whole_matrix(comm, last, others), backend)
-    return CycleAcross(levels, coarse, gathering, presweeps, postsweeps, twice)
-
-
-def whole_matrix(comm: Any, rows: Rows, others: Any) -> Any:
-    """All rows of a small matrix on each rank, in an order in which its own rows come first."""
-    backend, n = rows.backend, rows.n + len(others)
-    own, other = (scipy.sparse.coo_matrix(on_host(part, backend)) for part in (rows.own, rows.other))
+def whole_matrix(rows: Rows, comm: Any) -> Any:
+    """All rows of a small matrix, on each rank. Collective."""
+    if comm.size == 1:
+        return rows.own
+    own, other = (scipy.sparse.coo_matrix(on_host(part, rows.backend)) for part in (rows.own, rows.other))
     triples = (
         np.concatenate((own.row, other.row)) + rows.first,
         np.concatenate((own.col + rows.first, rows.ghosts[other.col])),
         np.concatenate((own.data, other.data)),
     )
     row, column, value = (np.concatenate(parts) for parts in zip(*comm.allgather(triples), strict=True))
-    place = np.empty(n, np.int64)
-    place[np.concatenate((np.arange(rows.first, rows.first + rows.n), others))] = np.arange(n)
-    whole = scipy.sparse.csr_matrix((value, (place[row], place[column])), shape=(n, n))
-    return backend.sparse.csr_matrix(whole)
+    n = rows.A.getSize()[0]
+    return rows.backend.sparse.csr_matrix(scipy.sparse.csr_matrix((value, (row, column)), shape=(n, n)))
 
 
 def on_host(csr: Any, backend: Backend) -> Any:

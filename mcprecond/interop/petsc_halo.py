@@ -1,4 +1,4 @@
-"""Halos: the numbers of a distributed vector that other ranks have, behind those of this rank.
+"""How numbers travel between ranks: sums over all of them, and halos, which a rank has of the vectors of others.
 
 Where each rank has a GPU of its own they travel by NCCL, in the order of the stream and within captured graphs;
 otherwise by MPI, through the host.
@@ -13,23 +13,17 @@ import numpy as np
 
 from mcprecond.backends import Backend
 
-#: The attribute of a communicator of MPI that keeps that of NCCL.
+#: NCCL's communicator by the number of that of MPI; None where ranks cannot use NCCL. NCCL takes long to make one.
 _NCCL: dict[int, Any] = {}
 
 
-class Halo:
-    """Which numbers this rank gets from others, and which it sends them.
+class Ranks:
+    """The ranks of a communicator.
 
     Parameters
     ----------
     comm : mpi4py.MPI.Comm
-    first, n : int
-        The number of the first of this rank's unknowns, and how many it has.
-    ghosts : array of int64, on the host
-        The global numbers of the unknowns behind, ascending.
     backend : Backend
-    dtype : dtype
-        Of the vectors.
 
     Attributes
     ----------
@@ -37,53 +31,95 @@ class Halo:
         Whether an exchange only launches kernels.
     """
 
-    def __init__(self, comm: Any, first: int, n: int, ghosts: Any, backend: Backend, dtype: Any) -> None:
-        self.comm, self.n, self.ghosts, self.backend = comm, n, np.asarray(ghosts, np.int64), backend
-        owners = np.searchsorted(np.array(comm.allgather(first)), self.ghosts, side="right") - 1
-        asked = comm.alltoall([self.ghosts[owners == rank] for rank in range(comm.size)])
-        self.sends = ranges_of([len(numbers) for numbers in asked])
-        self.receives = ranges_of(np.bincount(owners, minlength=comm.size))
-        self._taken = backend.xp.asarray(np.concatenate(asked) - first)
-        self._sent = backend.xp.empty(len(self._taken), dtype)
-        self._nccl = nccl_of(comm) if backend.name == "gpu" else None
+    def __init__(self, comm: Any, backend: Backend) -> None:
+        self.comm, self.backend = comm, backend
+        self._nccl = nccl_of(comm) if backend.name == "gpu" and comm.size > 1 else None
         self.only_launches = self._nccl is not None or comm.size == 1
+
+    @property
+    def _stream(self) -> int:
+        """The address of the current stream."""
+        return int(self.backend.xp.cuda.get_current_stream().ptr)
+
+    def add_up(self, x: Any) -> None:
+        """Replace an array by the sum of those of all ranks. Collective."""
+        if self.comm.size == 1:
+            return
+        if self._nccl is None:
+            found = self.backend.to_host(x).copy()
+            self.comm.Allreduce(found.copy(), found)
+            x[...] = self.backend.xp.asarray(found)
+        else:
+            self._nccl.allReduce(x.data.ptr, x.data.ptr, x.size, kind_of(x), nccl().NCCL_SUM, self._stream)
+
+    def exchange(self, sent: Any, sends: list[Range], received: Any, receives: list[Range]) -> None:
+        """Send parts of an array to other ranks, and receive parts of another one from them. Collective."""
+        if self._nccl is None:
+            of_host, into = self.backend.to_host(sent), np.empty(len(received), received.dtype)
+            requests = [self.comm.Irecv(into[begin:end], rank) for rank, begin, end in receives]
+            requests += [self.comm.Isend(of_host[begin:end], rank) for rank, begin, end in sends]
+            for request in requests:
+                request.Wait()
+            received[...] = self.backend.xp.asarray(into)
+            return
+        stream = self._stream
+        nccl().groupStart()
+        for rank, begin, end in sends:
+            self._nccl.send(sent[begin:end].data.ptr, end - begin, kind_of(sent), rank, stream)
+        for rank, begin, end in receives:
+            self._nccl.recv(received[begin:end].data.ptr, end - begin, kind_of(received), rank, stream)
+        nccl().groupEnd()
+
+
+#: A rank, and where the numbers that it sends or gets begin and end.
+Range = tuple[int, int, int]
+
+
+class Halo:
+    """Which numbers of a distributed vector this rank gets from others, and which it sends them.
+
+    Parameters
+    ----------
+    ranks : Ranks
+    first, n : int
+        The number of the first of this rank's unknowns, and how many it has.
+    ghosts : array of int64, on the host
+        The global numbers of the unknowns behind, ascending.
+    dtype : dtype
+        Of the vectors.
+    """
+
+    def __init__(self, ranks: Ranks, first: int, n: int, ghosts: Any, dtype: Any) -> None:
+        self.ranks, self.first, self.n, self.ghosts, xp = ranks, first, n, ghosts, ranks.backend.xp
+        comm = ranks.comm
+        owners = np.searchsorted(np.array(comm.allgather(first)), ghosts, side="right") - 1
+        asked = comm.alltoall([ghosts[owners == rank] for rank in range(comm.size)])
+        self._sends = ranges_of([len(numbers) for numbers in asked])
+        self._receives = ranges_of(np.bincount(owners, minlength=comm.size))
+        self._taken = xp.asarray(np.concatenate(asked) - first)
+        self._sent = xp.empty(len(self._taken), dtype)
 
     @property
     def room(self) -> int:
         """The length of a vector with its halo."""
         return self.n + len(self.ghosts)
 
-    def enqueue(self, x: Any) -> None:
-        """Fill the halo of a vector of at least so much room, in which this rank's numbers come first. Collective."""
-        if not self.sends and not self.receives:
-            return
-        received = x[self.n : self.room]
-        self.backend.xp.take(x, self._taken, out=self._sent)
-        if self._nccl is None:
-            self._exchange_by_mpi(received)
-        else:
-            self._exchange_by_nccl(received)
+    def new_vector(self) -> Any:
+        """A vector of zeros with its halo."""
+        return self.ranks.backend.xp.zeros(self.room, self._sent.dtype)
 
-    def _exchange_by_mpi(self, received: Any) -> None:
-        sent, into = self.backend.to_host(self._sent), np.empty(len(received), received.dtype)
-        requests = [self.comm.Irecv(into[begin:end], rank) for rank, begin, end in self.receives]
-        requests += [self.comm.Isend(sent[begin:end], rank) for rank, begin, end in self.sends]
-        for request in requests:
-            request.Wait()
-        received[...] = self.backend.xp.asarray(into)
+    def fill(self, x: Any) -> None:
+        """Fill the halo of a vector, whose first numbers are this rank's. Collective."""
+        if self._sends or self._receives:
+            self.ranks.backend.xp.take(x, self._taken, out=self._sent)
+            self.ranks.exchange(self._sent, self._sends, x[self.n :], self._receives)
 
-    def _exchange_by_nccl(self, received: Any) -> None:
-        import cupy
-        from cupy.cuda import nccl
 
-        stream = cupy.cuda.get_current_stream().ptr
-        kind = {"f": nccl.NCCL_FLOAT32, "d": nccl.NCCL_FLOAT64}[received.dtype.char]
-        nccl.groupStart()
-        for rank, begin, end in self.sends:
-            self._nccl.send(self._sent[begin:end].data.ptr, end - begin, kind, rank, stream)
-        for rank, begin, end in self.receives:
-            self._nccl.recv(received[begin:end].data.ptr, end - begin, kind, rank, stream)
-        nccl.groupEnd()
+def ranges_of(counts: Any) -> list[Range]:
+    """The ranks that have some of these numbers, and where those of each begin and end."""
+    ends = np.cumsum(counts, dtype=np.int64)
+    places = enumerate(zip(ends - counts, ends, strict=True))
+    return [(rank, int(begin), int(end)) for rank, (begin, end) in places if begin < end]
 
 
 def nccl_of(comm: Any) -> Any:
@@ -92,27 +128,25 @@ def nccl_of(comm: Any) -> Any:
     """
     import cupy
 
-    if comm.size == 1:
-        return None
     key = comm.py2f()
     if key not in _NCCL:
-        try:
-            from cupy.cuda import nccl
-
-            own = socket.gethostname(), cupy.cuda.Device().pci_bus_id
-        except ImportError:
-            own = None
-        all_gpus = comm.allgather(own)
-        if None in all_gpus or len(set(all_gpus)) < comm.size:
+        own = (socket.gethostname(), cupy.cuda.Device().pci_bus_id) if nccl().available else None
+        of_all = comm.allgather(own)
+        if None in of_all or len(set(of_all)) < comm.size:
             _NCCL[key] = None
         else:
-            identifier = comm.bcast(nccl.get_unique_id() if comm.rank == 0 else None)
-            _NCCL[key] = nccl.NcclCommunicator(comm.size, identifier, comm.rank)
+            identifier = comm.bcast(nccl().get_unique_id() if comm.rank == 0 else None)
+            _NCCL[key] = nccl().NcclCommunicator(comm.size, identifier, comm.rank)
     return _NCCL[key]
 
 
-def ranges_of(counts: Any) -> list[tuple[int, int, int]]:
-    """The ranks that have some of these numbers, and where those of each begin and end."""
-    ends = np.cumsum(counts, dtype=np.int64)
-    places = enumerate(zip(ends - counts, ends, strict=True))
-    return [(rank, int(begin), int(end)) for rank, (begin, end) in places if begin < end]
+def nccl() -> Any:
+    """CuPy's module of NCCL."""
+    from cupy.cuda import nccl
+
+    return nccl
+
+
+def kind_of(x: Any) -> int:
+    """NCCL's number for the dtype of an array."""
+    return int({"f": nccl().NCCL_FLOAT32, "d": nccl().NCCL_FLOAT64}[x.dtype.char])

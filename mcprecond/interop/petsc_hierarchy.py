@@ -1,44 +1,49 @@
-"""Smoothed aggregation across the ranks of PETSc: this package finds the levels, and PETSc's PCMG cycles over them."""
+"""Smoothed aggregation across the ranks of PETSc: one hierarchy, and cycles over it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from mcprecond.backends import get_backend
-from mcprecond.backends.arguments import integer, one_of, real
+from mcprecond.backends.arguments import integer, one_of, real, single, stored_dtype
 from mcprecond.interop import petsc_memory
-from mcprecond.interop.petsc_coarsening import Step, matrix_of, new_step, set_values
-from mcprecond.interop.petsc_cycle import CycleAcross, cycle_of
+from mcprecond.interop.petsc_coarsening import Step, new_step
+from mcprecond.interop.petsc_cycle import (
+    CycleAcross,
+    DistributedMatrix,
+    LevelAcross,
+    PolynomialAcross,
+    SmootherAcross,
+    SweepsAcross,
+    Whole,
+    connect,
+    ghosts_of,
+)
+from mcprecond.interop.petsc_halo import Ranks
 from mcprecond.interop.petsc_overlap import Rows, over
-from mcprecond.matrix import PatternChangedError, canonical_csr
+from mcprecond.matrix import PatternChangedError
 from mcprecond.multigrid.built import MAX_COARSE
 from mcprecond.multigrid.hierarchy import MOST_DENSE
-from mcprecond.multigrid.named_smoothers import POLYNOMIALS, SMOOTHERS, choose_smoother
+from mcprecond.multigrid.named_smoothers import POLYNOMIALS, choose_smoother
 from mcprecond.multigrid.setup import FALL
+from mcprecond.multigrid.smoothed_aggregation import SmoothedAggregation
+from mcprecond.multigrid.units import MOST_CONTRAST
+from mcprecond.preconditioners import MulticolorGS, MulticolorSGS
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 
-#: PETSc has no name for the smoother of matrices that are not symmetric.
-FOR_SYMMETRIC = tuple(name for name in SMOOTHERS if name != "damped_jacobi")
-#: PCMG has no K cycle.
+#: The smoothers whose sweeps converge on any number of ranks, and the cycles.
+FOR_RANKS = ("auto", "gauss_seidel", "sgs", "jacobi", "chebyshev")
 CYCLES = ("V", "W")
-#: The polynomials of `mcprecond.multigrid.polynomial`, as options of PETSc. No diagonal entry is negative; where PETSc
-#: 3.26 looks for such on several GPUs, it loses the sums of rows.
-POLYNOMIAL = {
-    "ksp_chebyshev_kind": "fourth",
-    "ksp_chebyshev_eigenvalues": "0.1,1",
-    "pc_jacobi_type": "rowl1",
-    "pc_jacobi_fixdiagonal": "0",
-}
-#: Of the coarsest level, which may be singular.
-FACTORS = {"redundant_pc_factor_shift_type": "inblocks"}
+#: A level with at most so many unknowns is on all ranks alike, where nothing else is said. On a GPU messages between
+#: ranks take as long as work on some ten thousand rows.
+MAX_WHOLE = {"cpu": 2_000, "gpu": 50_000}
 
 
 class Hierarchy:
-    """The levels of a distributed matrix, and a PCMG over them.
+    """The levels of a distributed matrix, and cycles over them.
 
     Parameters
     ----------
@@ -46,21 +51,19 @@ class Hierarchy:
         Of type AIJ, assembled.
     B : array, shape (n, k), or None
         This rank's rows of the near-null-space candidates; by default one constant for each unknown of a node.
-    new_smoother : function
-        Called as ``new_smoother(name, **arguments)``; returns the context of a PC of type python.
-    prefix : str
-        Of the options of the PCMG.
+    max_whole : int, optional
+        The first level of so many unknowns or fewer, and all levels below, are on all ranks alike, as one process has
+        them; by default 2,000 on CPUs and 50,000 on GPUs.
     block_size, theta, smoother, coloring, presweeps, postsweeps, cycle, max_levels, max_coarse, dtype, device
-        As in `mcprecond.SmoothedAggregation`. The dtype is that of sweeps; vectors and matrices are PETSc's.
+        As in `mcprecond.SmoothedAggregation`, whose levels those on all ranks are.
 
     Attributes
     ----------
     mats : list of PETSc.Mat
-        Those of the levels, the finest one first.
+        Those of the levels that ranks share, the finest one first, and of the first one that is on all ranks.
     steps : list of Step
-        From each level to the next one.
-    mg : PETSc.PC
-        Of type mg.
+        From each of them to the next one.
+    cycle : CycleAcross
     symmetric : bool
         Whether a cycle is a symmetric operator.
 
@@ -73,9 +76,7 @@ class Hierarchy:
     def __init__(
         self,
         A: Any,
-        B: Any,
-        new_smoother: Callable[..., Any],
-        prefix: str = "",
+        B: Any = None,
         *,
         block_size: int = 1,
         theta: float | None = None,
@@ -86,23 +87,24 @@ class Hierarchy:
         cycle: str = "V",
         max_levels: int = 10,
         max_coarse: int | None = None,
+        max_whole: int | None = None,
         dtype: Any = None,
         device: str = "cpu",
     ) -> None:
         block_size = integer(block_size, "block_size", 1, LARGEST_BLOCK)
         theta = None if theta is None else real(theta, "theta", 0, 1)
-        self.cycle = one_of(cycle, "cycle", CYCLES)
-        self.smoother = choose_smoother(one_of(smoother, "smoother", FOR_SYMMETRIC), coloring)
-        self.presweeps, self.postsweeps = integer(presweeps, "presweeps", 1), integer(postsweeps, "postsweeps", 1)
-        self.symmetric = self.presweeps == self.postsweeps
+        twice = one_of(cycle, "cycle", CYCLES) == "W"
+        self.smoother = choose_smoother(one_of(smoother, "smoother", FOR_RANKS), coloring)
+        presweeps, postsweeps = integer(presweeps, "presweeps", 1), integer(postsweeps, "postsweeps", 1)
+        self.symmetric = presweeps == postsweeps
         max_levels = integer(max_levels, "max_levels", 1)
         backend = self.backend = get_backend(one_of(device, "device", tuple(MAX_COARSE)))
         max_coarse = integer(MAX_COARSE[device] if max_coarse is None else max_coarse, "max_coarse", 0, MOST_DENSE)
-        given = {"coloring": coloring, "dtype": dtype, "device": device}
-        self.arguments = {name: value for name, value in given.items() if value is not None}
-        self.new_smoother, self.prefix = new_smoother, prefix
+        max_whole = integer(MAX_WHOLE[device] if max_whole is None else max_whole, "max_whole", 0)
         if petsc_memory.scalar_type().kind == "c":
             raise TypeError("PETSc has complex numbers; smoothed aggregation across ranks needs real ones")
+        self._sweeps: dict[str, Any] = {"coloring": coloring, "dtype": dtype}
+        stored = stored_dtype(dtype, petsc_memory.scalar_type())
         rows = Rows.of(A, backend)
         if over(A, "sum", rows.n % block_size):
             raise ValueError(f"block_size {block_size} does not divide the numbers of rows of all ranks")
@@ -112,30 +114,79 @@ class Hierarchy:
         if B.shape[1] > LARGEST_BLOCK or over(A, "sum", np.count_nonzero(~np.isfinite(B))):
             raise ValueError(f"the near null space must have {LARGEST_BLOCK} vectors at most, of finite numbers")
         B, self.pattern = backend.xp.asarray(np.ascontiguousarray(B.astype(rows.own.dtype))), rows.pattern
-        self.first = rows.first
+        self.first, self.ranks = rows.first, Ranks(A.getComm().tompi4py(), backend)
         self.mats, self.steps, self.block_sizes = [A], list[Step](), [block_size]
-        #: What is swept on each level: see `Rows.damp`.
-        self.swept: list[Any] = [self._swept(rows)]
-        all_rows = [rows]
-        while self.mats[-1].getSize()[0] > max_coarse and len(self.mats) < max_levels:
+        all_rows, is_alone = [rows], self.ranks.comm.size == 1
+        while not is_alone and rows.A.getSize()[0] > max(max_coarse, max_whole) and len(self.mats) < max_levels:
             limit = None if theta is None else theta * FALL ** len(self.steps)
             step = new_step(rows, B, self.block_sizes[-1], limit)
             if step is None:
                 break
             self.steps.append(step)
-            all_rows.append(step.compute(rows, len(self.steps)))
-            rows, B = all_rows[-1], step.B
+            rows, B = step.compute(rows, len(self.steps)), step.B
+            all_rows.append(rows)
             self.mats.append(rows.A)
             self.block_sizes.append(B.shape[1])
-            self.swept.append(self._swept(rows))
-        #: Polynomials are applied by cycles of this package, and sweeps by those of PETSc.
-        self.own_cycle: CycleAcross | None = None
-        self.mg: Any = None
+        if dtype is None and self.smoother in POLYNOMIALS and not has_contrasts(all_rows[0]):
+            stored = single(stored)
+        whole_below = is_alone or rows.A.getSize()[0] <= max(max_coarse, max_whole, MOST_DENSE)
+        levels = self._levels(all_rows[: len(all_rows) - whole_below], all_rows, stored, twice=twice)
+        whole = None
+        if whole_below:
+            of_process: dict[str, Any] = {
+                "B": self._whole_candidates(B),
+                "block_size": self.block_sizes[-1],
+                "theta": None if theta is None else theta * FALL ** len(self.steps),
+                "smoother": smoother,
+                "presweeps": presweeps,
+                "postsweeps": postsweeps,
+                "cycle": cycle,
+                "max_levels": max_levels - len(self.steps),
+                "max_coarse": max_coarse,
+            }
+            new = partial(SmoothedAggregation, **of_process, **self._sweeps)
+            whole = Whole(rows, self.ranks, new, rows.own.dtype, self._read_by_P(len(self.steps) - 1, rows.n))
+        for number, step in enumerate(self.steps):
+            below = levels[number + 1] if number + 1 < len(levels) else whole
+            connect(levels[number], step, below, stored)
+        self.cycle = CycleAcross(levels, whole, presweeps, postsweeps, twice=twice)
+        self._captured: dict[tuple[int, ...], Any] = {}
+
+    def _levels(self, shared: list[Rows], all_rows: list[Rows], stored: Any, *, twice: bool) -> list[LevelAcross]:
+        """The levels that ranks share."""
+        levels = []
+        for number, rows in enumerate(shared):
+            read = [self._read_by_P(number - 1, rows.n)]
+            if number < len(self.steps):
+                step, coarse = self.steps[number], all_rows[number + 1]
+                read.append(ghosts_of(step.galerkin.R, coarse.n, rows.n, step.around.numbers, self.backend))
+            dtype = rows.own.dtype if number == 0 or self.smoother not in POLYNOMIALS else stored
+            in_products = stored if self.smoother in POLYNOMIALS else dtype
+            A = DistributedMatrix(rows, self.ranks, dtype, in_products, tuple(read))
+            levels.append(LevelAcross(A, self._smoother_of(A, rows, self.block_sizes[number]), twice=twice))
+        return levels
+
+    def _read_by_P(self, number: int, columns: int) -> Any:
+        """The global numbers of the unknowns of other ranks that P of a level reads on the next one."""
+        if number < 0:
+            return np.empty(0, np.int64)
+        step, numbers = self.steps[number], self.backend.xp.asarray(self.steps[number].numbers)
+        return ghosts_of(step.interpolation.csr, step.around.n, columns, numbers, self.backend)
+
+    def _whole_candidates(self, B: Any) -> Any:
+        """The rows of all ranks."""
+        if self.ranks.comm.size == 1:
+            return B
+        return self.backend.xp.asarray(np.concatenate(self.ranks.comm.allgather(self.backend.to_host(B))))
+
+    def _smoother_of(self, A: DistributedMatrix, rows: Rows, block_size: int) -> SmootherAcross:
         if self.smoother in POLYNOMIALS:
-            sweeps = POLYNOMIALS[self.smoother], self.presweeps, self.postsweeps
-            self.own_cycle = cycle_of(self.steps, all_rows, *sweeps, self.cycle == "W", MOST_DENSE)
-        else:
-            self._open()
+            return PolynomialAcross(A, POLYNOMIALS[self.smoother])
+        damped, arguments = rows.damped(), self._sweeps | {"block_size": block_size}
+        if self.smoother == "sgs":
+            M = MulticolorSGS(damped, **arguments)
+            return SweepsAcross(A, M, M)
+        return SweepsAcross(A, *(MulticolorGS(damped, sweep=sweep, **arguments) for sweep in ("forward", "backward")))
 
     def update(self, A: Any) -> None:
         """Take new values of a matrix with the same pattern: aggregates, tentative prolongators and colorings stay.
@@ -153,123 +204,60 @@ class Hierarchy:
         refuse_unfit(rows)
         self.mats[0] = A
         all_rows = [rows]
-        self._swept(rows, self.swept[0])
         for number, step in enumerate(self.steps, start=1):
             all_rows.append(step.compute(all_rows[-1], number))
-            self._swept(all_rows[-1], self.swept[number])
-        if self.own_cycle is not None:
-            self.own_cycle.update(self.steps, all_rows)
-        else:
-            self._give_matrices()
-            self.mg.setUp()
-
-    def _swept(self, rows: Rows, before: Any = None) -> Any:
-        """What sweeps take for the rows of a level; None for polynomials, which take the matrix itself."""
-        if self.smoother in POLYNOMIALS:
-            return None
-        own = canonical_csr(rows.damp(), rows.own.indices, rows.own.indptr, rows.own.shape, self.backend)
-        if before is None:
-            return matrix_of(rows.A, rows.A.getSizes(), own, None, rows.ghosts[:0], self.backend)
-        set_values(before, own.data, None)
-        return before
-
-    def _open(self) -> None:
-        """Make the PCMG. It numbers levels from the coarsest one on."""
-        from petsc4py import PETSc
-
-        self.mg = PETSc.PC().create(self.mats[0].getComm())
-        self.mg.setOptionsPrefix(self.prefix)
-        self.mg.setType("mg")
-        self.mg.setMGLevels(len(self.mats))
-        self.mg.setMGCycleType(getattr(PETSc.PC.MGCycleType, self.cycle))
-        #: The solver of a level, and the number of that, from the finest one on.
-        self.smoothers: list[tuple[Any, int]] = []
-        for number, step in enumerate(self.steps):
-            level = len(self.steps) - number
-            self.mg.setMGInterpolation(level, step.P)
-            if self.smoother == "gauss_seidel" or self.presweeps != self.postsweeps:
-                self._smooth(self.mg.getMGSmootherDown(level), number, "forward", self.presweeps)
-                self._smooth(self.mg.getMGSmootherUp(level), number, "backward", self.postsweeps)
-            else:
-                self._smooth(self.mg.getMGSmoother(level), number, "symmetric", self.presweeps)
-        coarsest = self.mg.getMGCoarseSolve()
-        if self.mats[-1].getSize()[0] <= MOST_DENSE:
-            coarsest.setType("preonly")
-            coarsest.getPC().setType("redundant")
-            self.smoothers.append((coarsest, len(self.steps)))
-        else:
-            self._smooth(coarsest, len(self.steps), "symmetric", 2)
-        self._give_matrices()
-        with (
-            defaults(f"{self.prefix}mg_levels_", POLYNOMIAL),
-            defaults(f"{self.prefix}mg_coarse_", POLYNOMIAL | FACTORS),
-        ):
-            self.mg.setFromOptions()
-            self.mg.setUp()
-
-    def _smooth(self, ksp: Any, number: int, sweep: str, sweeps: int) -> None:
-        """Make a KSP smooth on a level."""
-        self.smoothers.append((ksp, number))
-        if self.smoother in POLYNOMIALS:
-            ksp.setType("chebyshev")
-            ksp.setTolerances(max_it=sweeps * POLYNOMIALS[self.smoother])
-            ksp.getPC().setType("jacobi")
-            return
-        ksp.setType("richardson")
-        ksp.setTolerances(max_it=sweeps)
-        arguments = self.arguments | {"block_size": self.block_sizes[number]}
-        if self.smoother == "dilu":
-            name = "MulticolorDILU"
-            del arguments["block_size"]
-        elif self.smoother == "sgs" or sweep == "symmetric":
-            name = "MulticolorSGS"
-        else:
-            name, arguments["sweep"] = "MulticolorGS", sweep
-        ksp.getPC().setType("python")
-        ksp.getPC().setPythonContext(self.new_smoother(name, **arguments))
-
-    def _give_matrices(self) -> None:
-        """Tell the PCMG and its smoothers the matrices."""
-        self.mg.setOperators(self.mats[0])
-        for ksp, number in self.smoothers:
-            A, swept = self.mats[number], self.swept[number]
-            ksp.setOperators(A, A if swept is None or ksp.getType() == "preonly" else swept)
+        self.cycle.update(self.steps, all_rows)
+        self._captured = {}
 
     def apply(self, x: Any, y: Any) -> None:
         """One cycle, of vectors of PETSc. Collective."""
-        if self.own_cycle is None:
-            self.mg.apply(x, y)
-        elif self.backend.name == "gpu" and petsc_memory.is_on_gpu(x) and petsc_memory.is_on_gpu(y):
+        if self.backend.name == "gpu" and petsc_memory.is_on_gpu(x) and petsc_memory.is_on_gpu(y):
             with petsc_memory.addresses_of((x, "r"), (y, "w")) as addresses, petsc_memory.stream():
-                self.own_cycle.apply(*map(petsc_memory.array_of, (x, y), addresses))
+                (self._captured.get(addresses) or self._capture(x, y, addresses))()
         else:
             found = self.backend.xp.empty(y.getLocalSize(), petsc_memory.scalar_type())
-            self.own_cycle.apply(self.backend.xp.asarray(x.array_r), found)
+            self.cycle.enqueue(self.backend.xp.asarray(x.array_r), found)
             y.setArray(self.backend.to_host(found))
 
+    def _capture(self, x: Any, y: Any, addresses: tuple[int, ...]) -> Any:
+        """The launches of a cycle for vectors at two addresses: solvers use few vectors."""
+        if len(self._captured) == petsc_memory.MOST_CAPTURED:
+            self._captured.clear()
+        run = partial(self.cycle.enqueue, *map(petsc_memory.array_of, (x, y), addresses))
+        run()  # which compiles what it needs
+        self._captured[addresses] = self.backend.repeatable(run) if self.cycle.captures else run
+        return self._captured[addresses]
+
     def destroy(self) -> None:
-        """Free the PCMG and the matrices that belong to it."""
-        if self.mg is not None:
-            self.mg.destroy()
+        """Free what is PETSc's."""
         for step in self.steps:
             step.destroy()
-        for swept in self.swept:
-            if swept is not None:
-                swept.destroy()
 
     @property
-    def entries(self) -> list[int]:
-        """Of the matrices of the levels, over all ranks."""
+    def sizes(self) -> list[tuple[int, int]]:
+        """The unknowns and the entries of each level, over all ranks."""
         from petsc4py import PETSc
 
-        return [int(A.getInfo(PETSc.Mat.InfoType.GLOBAL_SUM)["nz_used"]) for A in self.mats]
+        whole = self.cycle.whole
+        shared = self.mats if whole is None else self.mats[:-1]
+        sizes = [(A.getSize()[0], int(A.getInfo(PETSc.Mat.InfoType.GLOBAL_SUM)["nz_used"])) for A in shared]
+        of_whole = [] if whole is None else whole.M.levels
+        return sizes + [(level.A.shape[0], int(level.A.indices.size)) for level in of_whole]
 
     def __str__(self) -> str:
-        entries = self.entries
-        lines = [f"levels {len(self.mats)}, operator complexity {sum(entries) / max(entries[0], 1):.3g}"]
-        for number, (A, stored) in enumerate(zip(self.mats, entries, strict=True)):
-            lines.append(f"level {number}: unknowns {A.getSize()[0]}, entries {stored}")
+        sizes = self.sizes
+        lines = [f"levels {len(sizes)}, operator complexity {sum(size[1] for size in sizes) / max(sizes[0][1], 1):.3g}"]
+        for number, (unknowns, entries) in enumerate(sizes):
+            lines.append(f"level {number}: unknowns {unknowns}, entries {entries}")
         return "\n".join(lines)
+
+
+def has_contrasts(rows: Rows) -> bool:
+    """Whether entries of the diagonal differ so much that levels should have the dtype of A."""
+    diagonal, some = rows.diagonal, rows.n > 0
+    smallest = over(rows.A, "min", float(diagonal.min()) if some else np.inf)
+    largest = -over(rows.A, "min", -float(diagonal.max()) if some else np.inf)
+    return bool(largest > MOST_CONTRAST * smallest)
 
 
 def are_equal(a: Any, b: Any) -> bool:
@@ -310,19 +298,3 @@ def is_symmetric(rows: Rows) -> bool:
     for v in (x, y, z):
         v.destroy()
     return bool(abs(products[0] - products[1]) <= np.sqrt(np.finfo(rows.own.dtype).eps * entries))
-
-
-@contextmanager
-def defaults(prefix: str, options: dict[str, str]) -> Iterator[None]:
-    """Let these be options of PETSc where there are no others with that prefix."""
-    from petsc4py import PETSc
-
-    database = PETSc.Options(prefix)
-    added = {name: value for name, value in options.items() if not database.hasName(name)}
-    for name, value in added.items():
-        database.setValue(name, value)
-    try:
-        yield
-    finally:
-        for name in added:
-            database.delValue(name)

@@ -1,4 +1,4 @@
-"""What PETSc stores, as arrays in place: vectors and matrices, on the host or on a GPU, and the stream of their GPU.
+"""What PETSc stores, as arrays in place: vectors and matrices, on the host or on a GPU; a rank's GPU, and its stream.
 
 petsc4py has no access to streams, and to the values of matrices only by copies. PETSc's own functions are called
 through ctypes, in the library that petsc4py is linked to.
@@ -9,18 +9,52 @@ from __future__ import annotations
 import ctypes
 import functools
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
 
+from mcprecond.backends import gpu_problem
 from mcprecond.interop.streams import stream_at
+
+#: Pairs of vectors for which launches are kept.
+MOST_CAPTURED = 16
 
 
 def is_on_gpu(v: Any) -> bool:
     """Whether a vector or a matrix is of a type with memory on a CUDA device."""
     return "cu" in v.getType()  # cuda, seqcuda, mpicuda; aijcusparse and its like
+
+
+def as_aij(P: Any) -> Any:
+    """A matrix of type AIJ: the matrix itself, or a copy.
+
+    Raises
+    ------
+    TypeError
+        If PETSc cannot make one of it.
+    """
+    from petsc4py import PETSc
+
+    try:
+        return P if "aij" in P.getType() and "baij" not in P.getType() else P.convert("aij", PETSc.Mat())
+    except PETSc.Error as error:
+        raise TypeError(f"P must be an assembled AIJ, BAIJ or SBAIJ matrix, got type {P.getType()!r}") from error
+
+
+def on_device(device: str) -> Any:
+    """A context in which this rank's GPU is the current one."""
+    return nullcontext() if device != "gpu" or gpu_problem() else own_device()
+
+
+@functools.cache
+def own_device() -> Any:
+    """The GPU of this rank."""
+    import cupy
+    from petsc4py import PETSc
+
+    return cupy.cuda.Device(PETSc.COMM_WORLD.getRank() % cupy.cuda.runtime.getDeviceCount())
 
 
 @contextmanager

@@ -76,8 +76,8 @@ class Rows:
         """All that says where there are entries."""
         return [self.ghosts, self.own.indptr, self.own.indices, self.other.indptr, self.other.indices]
 
-    def damp(self) -> Any:
-        """The values of `own` with half of the magnitudes of couplings to other ranks on the diagonal.
+    def damped(self) -> Any:
+        """`own` with half of the magnitudes of couplings to other ranks added to the diagonal.
 
         If A is positive definite, sweeps over this block converge for A on any number of ranks: if M is the matrix of a
         sweep, ``M + M^T - A`` is positive definite, too.
@@ -87,7 +87,7 @@ class Rows:
         xp, values = self.backend.xp, self.own.data.copy()
         sums = xp.bincount(rows_of(self.other.indptr, self.other.indices, xp), abs(self.other.data), self.n)
         values[self.diagonal_places] += sums[self.own.indices[self.diagonal_places]] / 2
-        return values
+        return canonical_csr(values, self.own.indices, self.own.indptr, self.own.shape, self.backend)
 
 
 class Overlap:

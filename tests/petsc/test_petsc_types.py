@@ -261,13 +261,14 @@ def test_a_matrix_without_entries_is_refused():
 
 
 def test_ranks_take_gpus_in_turn(monkeypatch):
-    from mcprecond.interop import petsc
+    from mcprecond.interop import petsc, petsc_memory
 
     runtime = SimpleNamespace(getDeviceCount=lambda: 3)
     monkeypatch.setitem(
         sys.modules, "cupy", SimpleNamespace(cuda=SimpleNamespace(runtime=runtime, Device=lambda k: f"GPU {k}"))
     )
-    monkeypatch.setattr(petsc, "gpu_problem", lambda: None)
+    for module in (petsc, petsc_memory):
+        monkeypatch.setattr(module, "gpu_problem", lambda: None)
     assert petsc.on_device("gpu") == f"GPU {COMM.rank % 3}"
     with petsc.on_device("cpu") as nothing:
         assert nothing is None

@@ -1,0 +1,224 @@
+"""Preconditioned conjugate gradients across ranks, each of which has its rows of A and its parts of vectors.
+
+Inner products are sums over ranks. They stay on the devices: where ranks exchange numbers by NCCL, an iteration is one
+captured graph on each of them, and the host reads the residuals of some iterations at once. All ranks read the same
+numbers, so they stop together.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mcprecond.backends import NUMBERS, KernelSet, compile_loop
+from mcprecond.interop.petsc_cycle import DistributedMatrix
+from mcprecond.solvers.result import Reason
+
+KERNELS = KernelSet(__file__, "VALUE")
+
+#: Places in the array of sums: those of p'A p, r'r and r'z, the r'z before, the square of the norm to stop at, whether
+#: the last iteration has advanced, and how many have. Once r'r is small enough, iterations change nothing any more.
+PAP, RR, RZ, OLD_RZ, LIMIT, ADVANCED, COUNT = range(SUMS := 7)
+#: The host reads after so many iterations at most, and first after FIRST.
+HISTORY, FIRST = 64, 4
+#: Of the iterations that are predicted, the share after which the host reads again.
+SHARE = 0.9
+#: Another start from the true residual makes sense if the last one has left at most this share of it.
+MOST_LEFT = 0.5
+CUDA_CONSTANTS = {
+    **{"PAP": PAP, "RR": RR, "RZ": RZ, "OLD_RZ": OLD_RZ, "LIMIT": LIMIT, "ADVANCED": ADVANCED, "COUNT": COUNT},
+    **{"HISTORY": HISTORY},
+}
+
+
+class CGAcross:
+    """CG for a distributed symmetric positive definite matrix.
+
+    Parameters
+    ----------
+    A : DistributedMatrix
+    M : object with ``enqueue(r, z)``, and `captures`
+        z = M r in this rank's parts of vectors, which does not overlap.
+    """
+
+    def __init__(self, A: DistributedMatrix, M: Any) -> None:
+        self.A, self.M, self.ranks, xp = A, M, A.halo.ranks, A.backend.xp
+        self.run = A.backend.kernels(KERNELS, VALUE=A.dtype)
+        self.x, self.p = A.halo.new_vector(), A.halo.new_vector()
+        self.b, self.r, self.z, self.q = (xp.zeros(A.n, A.dtype) for _ in range(4))
+        self.block = xp.zeros(SUMS + HISTORY)
+        self.sums, self.history = self.block[:SUMS], self.block[SUMS:]
+        self._work = xp.zeros(16384), xp.zeros(1, np.uint32)
+        self._iterate: Any = None
+        self.norm_of_b = 0.0
+
+    def solve(self, b: Any, x0: Any, rtol: float, atol: float, maxiter: int) -> tuple[Reason, list[float], float]:
+        """Solve A x = b for this rank's part of b, from x0 or zero. Collective.
+
+        Returns
+        -------
+        reason : Reason
+        residuals : list of float
+            The norm at the start and after each iteration.
+        norm : float
+            That of the true residual at the end.
+        """
+        self.b[...] = b
+        self.x.fill(0)
+        if x0 is not None:
+            self.x[: self.A.n] = x0
+        self.norm_of_b = self._norm(self.b)
+        limit = max(rtol * self.norm_of_b, atol)
+        norm = self._find_residual()
+        residuals = [norm]
+        if not math.isfinite(limit) or not math.isfinite(norm):
+            return Reason.NOT_FINITE, residuals, norm
+        while True:
+            if norm <= limit:
+                return Reason.CONVERGED, residuals, norm
+            if len(residuals) > maxiter:
+                return Reason.MAX_ITERATIONS, residuals, norm
+            failure = self._run_from_residual(limit, norm, maxiter, residuals)
+            before, norm = norm, self._find_residual()
+            if norm <= limit:
+                return Reason.CONVERGED, residuals, norm
+            if failure or len(residuals) > maxiter:
+                return failure or Reason.MAX_ITERATIONS, residuals, norm
+            if not norm <= MOST_LEFT * before:
+                return Reason.STAGNATED if math.isfinite(norm) else Reason.NOT_FINITE, residuals, norm
+
+    def _run_from_residual(self, limit: float, norm: float, maxiter: int, residuals: list[float]) -> Reason | None:
+        """Iterate until the residual of the recurrence is small enough; return why not, if it is not."""
+        self.sums[...] = self.A.backend.xp.asarray([0.0, norm**2, 0.0, 0.0, limit**2, 0.0, 0.0])
+        self._turn()
+        if self._iterate is None:
+            self._step()  # which compiles what it needs
+            captures = self.A.backend.name == "gpu" and self.ranks.only_launches and self.M.captures
+            self._iterate = self.A.backend.repeatable(self._step) if captures else self._step
+            planned = 0
+        else:
+            planned = FIRST
+        start, first = len(residuals), norm
+        while True:
+            for _ in range(min(planned, maxiter + 1 - len(residuals))):
+                self._iterate()
+            found = self.A.backend.to_host(self.block)
+            count, sums = int(found[COUNT]), found[:SUMS]
+            known = np.arange(len(residuals) - start, count)
+            residuals += np.sqrt(found[SUMS + known % HISTORY]).tolist()
+            if not math.isfinite(sums[RR]) or math.isnan(sums[PAP]):
+                return Reason.NOT_FINITE
+            if residuals[-1] <= limit or len(residuals) > maxiter:
+                return None
+            if not sums[PAP] > 0:
+                return Reason.INDEFINITE_A
+            if not sums[RZ] > 0:
+                return Reason.INDEFINITE_M
+            left = iterations_left(first, residuals[-1], limit, count)
+            planned = max(1, min(int(SHARE * left), HISTORY))
+
+    def _step(self) -> None:
+        """One iteration. It changes nothing where the residual is small enough."""
+        n, work = self.A.n, (self.sums, *self._work)
+        self.A.enqueue(self.p, self.q)
+        self.run.find_pAp(n, self.p, self.q, *work)
+        self.ranks.add_up(self.sums[PAP : PAP + 1])
+        self.run.advance(n, self.p, self.q, self.x, self.r, *work)
+        self._turn_with(work)
+
+    def _turn(self) -> None:
+        """The first direction; beta is zero."""
+        self.p.fill(0)
+        self.M.enqueue(self.r, self.z)
+        self.run.find_rz(self.A.n, self.r, self.z, self.sums, *self._work)
+        self.ranks.add_up(self.sums[RZ : RZ + 1])
+        self.run.turn(self.A.n, self.z, self.p, self.sums, self.history)
+
+    def _turn_with(self, work: tuple[Any, ...]) -> None:
+        """The next direction, and r'r of all ranks."""
+        self.M.enqueue(self.r, self.z)
+        self.run.find_rz(self.A.n, self.r, self.z, *work)
+        self.ranks.add_up(self.sums[RR : RZ + 1])
+        self.run.turn(self.A.n, self.z, self.p, self.sums, self.history)
+
+    def _norm(self, v: Any) -> float:
+        """The norm of a distributed vector. Collective."""
+        self.run.find_rz(self.A.n, v, v, self.sums, *self._work)
+        self.ranks.add_up(self.sums[RZ : RZ + 1])
+        return math.sqrt(float(self.sums[RZ]))
+
+    def _find_residual(self) -> float:
+        """r = b - A x, and its norm. Collective."""
+        self.A.enqueue_residual(self.b, self.x, self.r)
+        return self._norm(self.r)
+
+
+def iterations_left(first: float, now: float, limit: float, count: int) -> float:
+    """How many iterations are left if the residual goes on to fall as it has fallen in so many."""
+    if limit == 0 or not now < first:
+        return float(HISTORY)
+    return count * math.log(now / limit) / math.log(first / now)
+
+
+# On the CPU.
+
+
+@compile_loop(grain=NUMBERS)
+def multiply_numbers(begin, end, a, b):
+    """The inner product of two vectors."""
+    total = 0.0
+    for i in range(begin, end):
+        total += np.float64(a[i]) * b[i]
+    return total
+
+
+@KERNELS.strided
+def find_pAp(n, p, q, sums, parts, arrivals):
+    """p'q of this rank; the last r'z is the one before."""
+    sums[PAP] = multiply_numbers(0, n, p, q)
+    sums[OLD_RZ] = sums[RZ]
+
+
+@KERNELS.strided
+def advance(n, p, q, x, r, sums, parts, arrivals):
+    """x += alpha p, r -= alpha q, and r'r of this rank."""
+    advances = sums[RR] > sums[LIMIT] and sums[PAP] > 0
+    alpha = sums[OLD_RZ] / sums[PAP] if advances else 0.0
+    sums[RR] = advance_numbers(0, n, r.dtype.type(alpha), p, q, x, r)
+    sums[ADVANCED] = 1.0 if advances else 0.0
+
+
+@compile_loop(grain=NUMBERS)
+def advance_numbers(begin, end, alpha, p, q, x, r):
+    """The numbers of `advance`."""
+    total = 0.0
+    for i in range(begin, end):
+        x[i] += alpha * p[i]
+        r[i] -= alpha * q[i]
+        total += np.float64(r[i]) * r[i]
+    return total
+
+
+@KERNELS.strided
+def find_rz(n, r, z, sums, parts, arrivals):
+    """r'z of this rank."""
+    sums[RZ] = multiply_numbers(0, n, r, z)
+
+
+@KERNELS.strided
+def turn(n, z, p, sums, history):
+    """p = z + beta p; an iteration that has advanced is counted, and its r'r noted."""
+    beta = sums[RZ] / sums[OLD_RZ] if sums[ADVANCED] > 0 else 0.0
+    turn_numbers(0, n, p.dtype.type(beta), z, p)
+    if sums[ADVANCED] > 0:
+        history[int(sums[COUNT]) % HISTORY] = sums[RR]
+        sums[COUNT] += 1
+
+
+@compile_loop(grain=NUMBERS)
+def turn_numbers(begin, end, beta, z, p):
+    """The numbers of `turn`."""
+    for i in range(begin, end):
+        p[i] = z[i] + beta * p[i]

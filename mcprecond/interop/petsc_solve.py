@@ -1,0 +1,364 @@
+"""Solve a system that is distributed over ranks, by methods that fit it: ``mcprecond.interop.petsc.solve``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from mcprecond.backends import Backend, backend_of, get_backend, gpu_problem
+from mcprecond.backends.arguments import integer, one_of, tolerance
+from mcprecond.backends.inputs import refuse_not_finite, shape_vector
+from mcprecond.interop import petsc_memory
+from mcprecond.interop.petsc_cg import CGAcross
+from mcprecond.interop.petsc_cycle import DistributedMatrix
+from mcprecond.interop.petsc_halo import Ranks
+from mcprecond.interop.petsc_hierarchy import Hierarchy, is_symmetric
+from mcprecond.interop.petsc_overlap import Rows, over
+from mcprecond.linalg.operator import operator_for
+from mcprecond.matrix import AdmittedMatrix, admit_matrix
+from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
+from mcprecond.preconditioners.setup import admit
+from mcprecond.solvers.automatic import times_for, weakest_for
+from mcprecond.solvers.named import NAMES, build
+from mcprecond.solvers.result import Reason, SolveResult, Stage
+from mcprecond.tuning.features import with_features
+from mcprecond.tuning.forecast import digits_of
+from mcprecond.tuning.symmetric import forecast_cg
+from mcprecond.typing import Device
+
+#: PETSc's types of what each rank applies where A is not symmetric, by names of preconditioners.
+OF_RANKS = {"jacobi": "", "sgs": "MulticolorSGS", "dilu": "MulticolorDILU", "ilu0": "ILU0"}
+
+
+def solve(
+    A: Any,
+    b: Any,
+    comm: Any = None,
+    *,
+    x0: Any = None,
+    rtol: float = 1e-8,
+    atol: float = 0.0,
+    maxiter: int | None = None,
+    M: str = "auto",
+    B: Any = None,
+    block_size: int = 1,
+    device: Device | None = None,
+) -> SolveResult[Any]:
+    """Solve A x = b for a square real A whose rows are distributed over the ranks of MPI. All ranks call it.
+
+    If A is symmetric up to rounding with a positive diagonal, CG solves: on each rank an iteration is one captured
+    graph where every rank has a GPU of its own, and NCCL is there. Otherwise PETSc's BiCGStab does.
+
+    Parameters
+    ----------
+    A : PETSc.Mat, or sparse matrix of SciPy or CuPy, shape (rows of this rank, n)
+        An assembled AIJ, BAIJ or SBAIJ matrix, or the rows of this rank. These follow those of the rank before, and
+        their columns have the numbers of the whole matrix. Not changed.
+    b : array, shape (rows of this rank,)
+        This rank's part of the right-hand side. Not changed.
+    comm : mpi4py.MPI.Comm, optional
+        The ranks, if A is no PETSc.Mat; by default all of them.
+    x0 : array of the shape of b, optional
+        This rank's part of the initial guess; zero by default.
+    rtol, atol : float
+        Converged when ``||b - A x|| <= max(rtol ||b||, atol)``, tested on the true residual.
+    maxiter : int, optional
+        10 n by default.
+    M : {"auto", "jacobi", "sgs", "dilu", "ilu0", "multigrid"}
+        The preconditioner. "multigrid" is one hierarchy across all ranks, for a symmetric A; the others but "jacobi"
+        ignore couplings between ranks. "auto" takes the one that is predicted to take the least time; it is "ilu0" if A
+        is not symmetric. It does not change during a solve.
+    B : array, shape (rows of this rank,) or (rows of this rank, k), optional
+        This rank's rows of near-null-space candidates, for multigrid.
+    block_size : int
+        Unknowns of a node; it divides the numbers of rows of all ranks.
+    device : {"cpu", "gpu"}, optional
+        The device that computes; by default a GPU if there is one. Rank r takes number r modulo their count.
+
+    Returns
+    -------
+    SolveResult
+        Its x is this rank's part of the solution, where b is; the other attributes are the same on all ranks.
+
+    Raises
+    ------
+    ImportError
+        If petsc4py is missing.
+    TypeError, ValueError
+        On all ranks: if A is not square or not finite, b, x0 or B do not fit it or are not finite, or an argument has a
+        wrong type or value (says which). Or M is "multigrid" and A is not symmetric, or found not to be positive
+        definite; or it is another name and A has no positive diagonal (names the row).
+
+    Examples
+    --------
+    With ``mpiexec -n 4``, each rank makes its rows of A; here there is one rank:
+
+    >>> import numpy as np
+    >>> from mcprecond import problems
+    >>> from mcprecond.interop.petsc import solve      # doctest: +SKIP
+    >>> A = problems.laplacian((50, 50, 50))           # doctest: +SKIP
+    >>> result = solve(A, np.ones(125_000))            # doctest: +SKIP
+    >>> result.converged, result.method                # doctest: +SKIP
+    (True, 'pcg')
+    """
+    from petsc4py import PETSc
+
+    started = time.perf_counter()
+    given = isinstance(A, PETSc.Mat)
+    comm = A.getComm().tompi4py() if given else comm or PETSc.COMM_WORLD.tompi4py()
+
+    def check() -> tuple[Any, ...]:
+        own = None if given else admit_rows(A)
+        limits = tolerance(rtol, "rtol"), tolerance(atol, "atol"), maxiter and integer(maxiter, "maxiter", 0)
+        names = one_of(device or ("cpu" if gpu_problem() else "gpu"), "device", ("cpu", "gpu")), one_of(M, "M", NAMES)
+        return own, limits, *names, integer(block_size, "block_size", 1, LARGEST_BLOCK)
+
+    own, limits, place, name, nodes = agree(comm, check)
+    with petsc_memory.on_device(place):
+        backend, origin = get_backend(place), backend_of(b)
+        mat = petsc_memory.as_aij(A) if own is None else matrix_of_rows(own, comm, on_gpu=place == "gpu")
+        try:
+            system = System(mat, comm, backend)
+            of_b, guess, candidates = agree(comm, lambda: system.admit_vectors(b, x0, B))
+            result = system.solve(of_b, guess, candidates, limits, name, nodes, started)
+        finally:
+            if mat is not A:
+                mat.destroy()
+    return result if origin is backend else replace(result, x=origin.xp.asarray(backend.to_host(result.x)))
+
+
+def agree(comm: Any, check: Callable[[], Any]) -> Any:
+    """Return what ``check()`` returns. If it raises an error on some rank, all ranks raise the first of the errors.
+    Collective.
+    """
+    found, error = None, None
+    try:
+        found = check()
+    except (TypeError, ValueError) as refusal:
+        error = refusal
+    for raised in comm.allgather(error):
+        if raised is not None:
+            raise raised
+    return found
+
+
+def admit_rows(A: Any) -> Any:
+    """This rank's rows of a matrix, checked, as a CSR matrix of SciPy.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If A is no sparse matrix of real numbers with as many columns as rows or more; as `admit_matrix`.
+    """
+    origin = backend_of(A)
+    if not origin.sparse.issparse(A):
+        found = f"{type(A).__module__}.{type(A).__name__}"
+        raise TypeError(f"A must be a matrix of PETSc, or a sparse one of SciPy or CuPy with rows of it, got {found}")
+    rows, columns = A.shape
+    if rows > columns:
+        raise ValueError(f"A must have all columns of the rows of this rank, got shape {A.shape}")
+    csr, xp = A.tocsr(), origin.xp
+    # With rows of zeros behind it is square.
+    indptr = xp.concatenate((csr.indptr, xp.full(columns - rows, csr.indptr[-1])))
+    square = origin.sparse.csr_matrix((csr.data, csr.indices, indptr), shape=(columns, columns))
+    admitted = admit_matrix(square, floats=True, finite=True).canonical()
+    if admitted.dtype.kind == "c":
+        raise TypeError("A has complex numbers; solve across ranks needs real ones")
+    data, indices, offsets = map(origin.to_host, (admitted.data, admitted.indices, admitted.indptr))
+    return scipy.sparse.csr_matrix((data, indices, offsets[: rows + 1]), shape=(rows, columns))
+
+
+def matrix_of_rows(csr: Any, comm: Any, *, on_gpu: bool) -> Any:
+    """A matrix of PETSc from this rank's rows. Collective.
+
+    Raises
+    ------
+    ValueError
+        On all ranks, if the columns are not as many as the rows of all ranks.
+    """
+    from petsc4py import PETSc
+
+    n, index = int(comm.allreduce(csr.shape[0])), petsc_memory.index_type()
+    if wrong := [columns for columns in comm.allgather(csr.shape[1]) if columns != n]:
+        raise ValueError(f"A must have {n} columns, as many as all ranks have rows; a rank has {wrong[0]}")
+    rows = csr.indptr.astype(index), csr.indices.astype(index), csr.data.astype(petsc_memory.scalar_type())
+    mat = PETSc.Mat().createAIJ(((csr.shape[0], n), (csr.shape[0], n)), csr=rows, comm=comm)
+    mat.assemble()
+    return mat.convert("aijcusparse") if on_gpu and PETSc.Sys.hasExternalPackage("cuda") else mat
+
+
+class System:
+    """A distributed matrix, and its solves.
+
+    Parameters
+    ----------
+    mat : PETSc.Mat
+        Of type AIJ.
+    comm : mpi4py.MPI.Comm
+    backend : Backend
+
+    Raises
+    ------
+    TypeError, ValueError
+        On all ranks: if PETSc has complex numbers, or A is not square or not finite.
+    """
+
+    def __init__(self, mat: Any, comm: Any, backend: Backend) -> None:
+        if petsc_memory.scalar_type().kind == "c":
+            raise TypeError("PETSc has complex numbers; solve needs real ones")
+        rows, columns = mat.getSize()
+        if rows != columns:
+            raise ValueError(f"A must be square, got {rows} rows and {columns} columns")
+        self.mat, self.comm, self.backend, self.unknowns = mat, comm, backend, rows
+        self.rows = Rows.of(mat, backend)
+        if over(
+            mat, "sum", sum(int((~backend.xp.isfinite(part.data)).sum()) for part in (self.rows.own, self.rows.other))
+        ):
+            raise ValueError("A holds NaN or infinity; every value must be finite")
+
+    def admit_vectors(self, b: Any, x0: Any, B: Any) -> tuple[Any, Any, Any]:
+        """This rank's parts of b, of the guess and of candidates, where the system is solved.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If one does not fit the rows of this rank, or is not finite.
+        """
+        xp, n, dtype = self.backend.xp, self.rows.n, self.rows.own.dtype
+        found: list[Any] = []
+        for v, name in ((b, "b"), (x0, "x0")):
+            if v is not None:
+                own = shape_vector(v, n, backend_of(v), name)
+                refuse_not_finite(own, backend_of(v), name)
+                v = xp.asarray(own, dtype=dtype)
+            found.append(v)
+        if B is not None:
+            B = np.asarray(backend_of(B).to_host(B), dtype=dtype)
+            if B.ndim not in (1, 2) or B.shape[0] != n:
+                raise ValueError(f"B must have a row for each of the {n} rows of this rank, got shape {B.shape}")
+            B = B.reshape(n, -1)
+        return found[0], found[1], B
+
+    def solve(
+        self, b: Any, x0: Any, B: Any, limits: Any, name: str, block_size: int, started: float
+    ) -> SolveResult[Any]:
+        """Solve by the method that fits. Collective."""
+        is_positive = not over(self.mat, "sum", int((~(self.rows.diagonal > 0)).sum()))
+        if is_positive and is_symmetric(self.rows):
+            return self._solve_by_cg(b, x0, B, limits, name, block_size, started)
+        if name == "multigrid" or B is not None or block_size > 1:
+            raise ValueError(
+                "A is not symmetric with a positive diagonal, which multigrid, B and block_size need across ranks; "
+                "leave them out"
+            )
+        return self._solve_by_petsc(b, x0, limits, name, started)
+
+    def _solve_by_cg(
+        self, b: Any, x0: Any, B: Any, limits: Any, name: str, block_size: int, started: float
+    ) -> SolveResult[Any]:
+        rtol, atol, maxiter = limits
+        own, _ = admit(self.rows.own)
+        nodes: dict[str, Any] = {} if block_size == 1 else {"block_size": block_size}
+        if name == "auto":
+            name = self._fastest(own, digits_of(rtol), has_candidates=B is not None)
+        M: Any
+        if name == "multigrid":
+            M = Hierarchy(self.mat, B, device=self.backend.name, **nodes)
+            preconditioner: Any = M.cycle
+        else:
+            M = agree(self.comm, lambda: build(name, own, nodes))
+            preconditioner = OnRank(M, self.backend, own.dtype)
+        ranks = Ranks(self.comm, self.backend)
+        A = DistributedMatrix(self.rows, ranks, own.dtype, own.dtype)
+        cg = CGAcross(A, preconditioner)
+        self.backend.synchronize()
+        ready = time.perf_counter()
+        maxiter = 10 * self.unknowns if maxiter is None else maxiter
+        reason, residuals, norm = cg.solve(b, x0, rtol, atol, maxiter)
+        seconds = ready - started, time.perf_counter() - ready
+        count = len(residuals) - 1
+        return SolveResult(
+            cg.x[: self.rows.n].copy(),
+            reason,
+            count,
+            np.array(residuals),
+            norm,
+            *seconds,
+            stages=(Stage(name, count),),
+            M=M,
+            method="pcg",
+            norm_of_b=cg.norm_of_b,
+        )
+
+    def _fastest(self, own: AdmittedMatrix, digits: float, *, has_candidates: bool) -> str:
+        """The preconditioner that is predicted to be the fastest, by the rows of the first rank and by the number of
+        all unknowns. Collective.
+        """
+        found = with_features(own)
+        features = found.features._replace(n=self.unknowns)
+        common = times_for(found), features, weakest_for(found), self.backend.name
+        best = forecast_cg(*common, has_candidates=has_candidates).fastest(digits) or "Jacobi"
+        return str(self.comm.bcast("jacobi" if best == "none" else best.lower()))
+
+    def _solve_by_petsc(self, b: Any, x0: Any, limits: Any, name: str, started: float) -> SolveResult[Any]:
+        from petsc4py import PETSc
+
+        name = "ilu0" if name == "auto" else name
+        rtol, atol, maxiter = limits
+        ksp = PETSc.KSP().create(self.comm)
+        ksp.setType("bcgs")
+        ksp.setOperators(self.mat)
+        ksp.setPCSide(PETSc.PC.Side.RIGHT)
+        ksp.setNormType(PETSc.KSP.NormType.UNPRECONDITIONED)
+        ksp.setTolerances(rtol=rtol, atol=atol, max_it=10 * self.unknowns if maxiter is None else maxiter)
+        ksp.setConvergenceHistory()
+        ksp.setInitialGuessNonzero(x0 is not None)
+        pc = ksp.getPC()
+        pc.setType("python" if OF_RANKS[name] else name)
+        if OF_RANKS[name]:
+            pc.setPythonType(f"mcprecond.interop.petsc.{OF_RANKS[name]}")
+            pc.getPythonContext().arguments = {"device": self.backend.name}
+        x, right = self.mat.createVecs()
+        petsc_memory.take_numbers(right, b)
+        if x0 is not None:
+            petsc_memory.take_numbers(x, x0)
+        ksp.setUp()
+        ready = time.perf_counter()
+        ksp.solve(right, x)
+        count, code = ksp.getIterationNumber(), ksp.getConvergedReason()
+        norm_of_b, r = right.norm(), right.duplicate()
+        self.mat.mult(x, r)
+        r.aypx(-1.0, right)
+        norm = r.norm()
+        history = ksp.getConvergenceHistory()
+        if norm <= max(rtol * norm_of_b, atol):
+            reason = Reason.CONVERGED
+        elif code == PETSc.KSP.ConvergedReason.DIVERGED_MAX_IT:
+            reason = Reason.MAX_ITERATIONS
+        else:
+            reason = Reason.STAGNATED if code > 0 else Reason.BREAKDOWN
+        found = self.backend.xp.asarray(x.getArray(readonly=True).copy())
+        for each in (ksp, x, right, r):
+            each.destroy()
+        seconds = ready - started, time.perf_counter() - ready
+        stages = (Stage(name, count),)
+        return SolveResult(
+            found, reason, count, history, norm, *seconds, stages=stages, method="bicgstab", norm_of_b=norm_of_b
+        )
+
+
+class OnRank:
+    """A preconditioner of the rows of this rank, which ignores couplings to other ranks."""
+
+    def __init__(self, M: Any, backend: Backend, dtype: Any) -> None:
+        self._M = operator_for(M, dtype, backend)
+        self._state, self.captures = self._M.new_state(), self._M.captures
+
+    def enqueue(self, r: Any, z: Any) -> None:
+        """z = M r, of this rank's parts."""
+        self._M.enqueue(self._state, r, z)
