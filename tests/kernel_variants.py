@@ -109,7 +109,7 @@ CHOICES: dict[str, list[dict[str, int]]] = {
     "solvers/eisenstat.cu": [{}, {"SLICED_DIA": 1}, {"CUT_ROWS": 1}, {"PRODUCTS_APART": 1}, *BLOCK_SIZES],
 }
 #: Sources for real numbers only, and those for complex ones as well.
-REAL = [(name, VARIANTS) for name in SOURCES if name.startswith(("backends", "coloring", "problems"))]
+REAL = [(name, VARIANTS) for name in SOURCES if name.startswith(("backends", "coloring", "interop", "problems"))]
 BOTH = [(name, VARIANTS + COMPLEX_VARIANTS) for name in SOURCES if name not in dict(REAL)]
 
 

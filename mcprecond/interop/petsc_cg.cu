@@ -40,8 +40,8 @@ extern "C" __global__ void turn(long long n, const VALUE* z, VALUE* p, double* s
     VALUE beta = (VALUE)(sums[ADVANCED] > 0 ? sums[RZ] / sums[OLD_RZ] : 0);
     for (long long i = thread_id(); i < n; i += thread_count()) p[i] = z[i] + beta * p[i];
     if (thread_id() == 0 && sums[ADVANCED] > 0) {
-        long long count = (long long)sums[COUNT];
+        long long count = (long long)sums[DONE];
         history[count % HISTORY] = sums[RR];
-        sums[COUNT] = (double)(count + 1);
+        sums[DONE] = (double)(count + 1);
     }
 }

@@ -20,7 +20,7 @@ KERNELS = KernelSet(__file__, "VALUE")
 
 #: Places in the array of sums: those of p'A p, r'r and r'z, the r'z before, the square of the norm to stop at, whether
 #: the last iteration has advanced, and how many have. Once r'r is small enough, iterations change nothing any more.
-PAP, RR, RZ, OLD_RZ, LIMIT, ADVANCED, COUNT = range(SUMS := 7)
+PAP, RR, RZ, OLD_RZ, LIMIT, ADVANCED, DONE = range(SUMS := 7)
 #: The host reads after so many iterations at most, and first after FIRST.
 HISTORY, FIRST = 64, 4
 #: Of the iterations that are predicted, the share after which the host reads again.
@@ -28,7 +28,7 @@ SHARE = 0.9
 #: Another start from the true residual makes sense if the last one has left at most this share of it.
 MOST_LEFT = 0.5
 CUDA_CONSTANTS = {
-    **{"PAP": PAP, "RR": RR, "RZ": RZ, "OLD_RZ": OLD_RZ, "LIMIT": LIMIT, "ADVANCED": ADVANCED, "COUNT": COUNT},
+    **{"PAP": PAP, "RR": RR, "RZ": RZ, "OLD_RZ": OLD_RZ, "LIMIT": LIMIT, "ADVANCED": ADVANCED, "DONE": DONE},
     **{"HISTORY": HISTORY},
 }
 
@@ -105,7 +105,7 @@ class CGAcross:
             for _ in range(min(planned, maxiter + 1 - len(residuals))):
                 self._iterate()
             found = self.A.backend.to_host(self.block)
-            count, sums = int(found[COUNT]), found[:SUMS]
+            count, sums = int(found[DONE]), found[:SUMS]
             known = np.arange(len(residuals) - start, count)
             residuals += np.sqrt(found[SUMS + known % HISTORY]).tolist()
             if not math.isfinite(sums[RR]) or math.isnan(sums[PAP]):
@@ -213,8 +213,8 @@ def turn(n, z, p, sums, history):
     beta = sums[RZ] / sums[OLD_RZ] if sums[ADVANCED] > 0 else 0.0
     turn_numbers(0, n, p.dtype.type(beta), z, p)
     if sums[ADVANCED] > 0:
-        history[int(sums[COUNT]) % HISTORY] = sums[RR]
-        sums[COUNT] += 1
+        history[int(sums[DONE]) % HISTORY] = sums[RR]
+        sums[DONE] += 1
 
 
 @compile_loop(grain=NUMBERS)

@@ -9,6 +9,7 @@ from petsc4py import PETSc
 
 from mcprecond import problems
 from mcprecond.backends import gpu_problem
+from mcprecond.interop.petsc import solve
 
 pytestmark = [
     pytest.mark.gpu,
@@ -86,7 +87,7 @@ def test_sweeps_on_the_host_if_wanted():
 @pytest.mark.parametrize("smoother", ["chebyshev", "sgs"])
 def test_levels_across_ranks_are_those_of_host_matrices(smoother):
     """With other values, too."""
-    options = CG + python_type("DistributedSmoothedAggregation") + "-mcprecond_max_coarse 50 "
+    options = CG + python_type("DistributedSmoothedAggregation") + "-mcprecond_max_coarse 50 -mcprecond_max_whole 200 "
     b, found = POISSON @ np.random.default_rng(0).uniform(-1, 1, 1728), []
     for P in (matrix(POISSON), on_gpu(POISSON)):
         ksp = solver(P, options + f"-mcprecond_smoother {smoother} ")
@@ -95,10 +96,22 @@ def test_levels_across_ranks_are_those_of_host_matrices(smoother):
             ksp.setOperators(P)
             np.testing.assert_allclose(POISSON @ solution(ksp, b) * factor, b, atol=1e-7)
         context = ksp.getPC().getPythonContext()
-        levels = context.M.mats
-        assert (context.builds, context.updates) == (1, 1) and len(levels) > 2
-        assert {A.getType() for A in levels} == {P.getType()}
-        found.append((ksp.getIterationNumber(), [A.norm() for A in levels]))
+        assert (context.builds, context.updates) == (1, 1) and len(context.M.sizes) > 2
+        assert {A.getType() for A in context.M.mats} == {P.getType()}
+        found.append((ksp.getIterationNumber(), context.M.sizes, [A.norm() for A in context.M.mats]))
         ksp.destroy()
-    assert abs(found[0][0] - found[1][0]) <= 1
-    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-12)
+    assert abs(found[0][0] - found[1][0]) <= 1 and found[0][1] == found[1][1]
+    np.testing.assert_allclose(found[0][2], found[1][2], rtol=1e-12)
+
+
+@pytest.mark.parametrize("M", ["jacobi", "sgs", "multigrid"])
+def test_solves_across_gpus(M):
+    """With arrays of CuPy, and twice: the graph of the first solve is not that of the second one."""
+    import cupy
+
+    P, exact = on_gpu(POISSON), np.random.default_rng(0).uniform(-1, 1, 1728)
+    first, end = P.getOwnershipRange()
+    for factor in (1.0, 3.0):
+        result = solve(P, cupy.asarray(factor * (POISSON @ exact)[first:end]), M=M, rtol=1e-10)
+        assert result.converged and isinstance(result.x, cupy.ndarray) and result.stages[0].name == M
+        np.testing.assert_allclose(result.x.get(), factor * exact[first:end], rtol=1e-6, atol=1e-8)
