@@ -28,9 +28,12 @@ from typing import Any
 import numpy as np
 
 from mcprecond import multigrid, preconditioners
-from mcprecond.backends import backend_of, gpu_problem
+from mcprecond.backends import backend_of, get_backend, gpu_problem
+from mcprecond.backends.arguments import one_of
 from mcprecond.interop import petsc_memory
+from mcprecond.interop.petsc_halo import Ranks
 from mcprecond.interop.petsc_hierarchy import Hierarchy
+from mcprecond.interop.petsc_matrix import Rows
 from mcprecond.interop.petsc_memory import as_aij, on_device, own_device
 from mcprecond.interop.petsc_solve import solve
 from mcprecond.matrix import PatternChangedError
@@ -95,14 +98,9 @@ class Context:
         self.builds = self.updates = 0
 
     @classmethod
-    def constructor(cls) -> Callable[..., Any]:
-        """What makes M."""
-        return cls.operator.__init__
-
-    @classmethod
     def _parameters(cls) -> dict[str, inspect.Parameter]:
         """The keywords of the operator's constructor that options may set."""
-        parameters = inspect.signature(cls.constructor()).parameters
+        parameters = inspect.signature(cls.operator.__init__).parameters
         return {name: each for name, each in parameters.items() if name not in ("self", "A", "B", "strength")}
 
     def setFromOptions(self, pc: Any) -> None:
@@ -308,12 +306,11 @@ class DistributedSmoothedAggregation(SmoothedAggregation):
     M : Hierarchy or None
     """
 
-    _copy: Any = None
-
     @classmethod
-    def constructor(cls) -> Callable[..., Any]:
+    def _parameters(cls) -> dict[str, inspect.Parameter]:
         """See `Context`."""
-        return Hierarchy.__init__
+        max_whole = inspect.Parameter("max_whole", inspect.Parameter.KEYWORD_ONLY, annotation="int | None")
+        return super()._parameters() | {"max_whole": max_whole}
 
     def setUp(self, pc: Any) -> None:
         """Build the levels, or give them new values where the matrix has the same pattern as before.
@@ -328,25 +325,26 @@ class DistributedSmoothedAggregation(SmoothedAggregation):
         try:
             A = as_aij(P)
             with on_device(arguments["device"]):
-                self._take_levels(A, arguments, self._candidates(P))
+                backend = get_backend(one_of(arguments["device"], "device", ("cpu", "gpu")))
+                rows = Rows.of(A, Ranks(A.getComm().tompi4py(), backend))
+                self._take_levels(rows, arguments, self._candidates(P))
         except (TypeError, ValueError) as error:
             error.add_note(f"PC with prefix {prefix!r}: {type(self).__name__}, {arguments}")
             raise
-        if self._copy is not None:
-            self._copy.destroy()
-        self._copy = None if A is P else A
+        if A is not P:
+            A.destroy()
 
-    def _take_levels(self, A: Any, arguments: dict[str, Any], candidates: dict[str, Any]) -> None:
+    def _take_levels(self, rows: Rows, arguments: dict[str, Any], candidates: dict[str, Any]) -> None:
         """Update M, or build it if there is none, or none of this pattern with these arguments."""
         if self.M is not None and arguments == self._built_with:
             try:
-                self.M.update(A)
+                self.M.update(rows)
                 self.updates += 1
                 return
             except PatternChangedError:
                 pass
-        self._free()
-        self.M = Hierarchy(A, candidates.get("B"), **arguments)
+        self.M = None
+        self.M = Hierarchy(rows, **candidates, **{name: arguments[name] for name in arguments if name != "device"})
         self._built_with = arguments
         self.builds += 1
 
@@ -369,18 +367,6 @@ class DistributedSmoothedAggregation(SmoothedAggregation):
     def _summary(self, pc: Any) -> list[str]:
         """Lines on the levels."""
         return str(self.M).splitlines()
-
-    def _free(self) -> None:
-        if self.M is not None:
-            self.M.destroy()
-        self.M = None
-
-    def destroy(self, pc: Any) -> None:
-        """Free the levels."""
-        self._free()
-        if self._copy is not None:
-            self._copy.destroy()
-        self._copy = None
 
 
 def parse_option(text: str, annotation: str, option: str) -> Any:

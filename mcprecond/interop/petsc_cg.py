@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import NUMBERS, KernelSet, compile_loop
-from mcprecond.interop.petsc_cycle import DistributedMatrix
+from mcprecond.interop.petsc_matrix import DistributedMatrix
 from mcprecond.solvers.result import Reason
 
 KERNELS = KernelSet(__file__, "VALUE")
@@ -25,6 +25,8 @@ PAP, RR, RZ, OLD_RZ, LIMIT, ADVANCED, DONE = range(SUMS := 7)
 HISTORY, FIRST = 64, 4
 #: Of the iterations that are predicted, the share after which the host reads again.
 SHARE = 0.9
+#: The recurrence has nothing more to say once it has reduced the residual of a start to this share.
+ROUNDING = float(np.finfo(np.float64).eps)
 #: Another start from the true residual makes sense if the last one has left at most this share of it.
 MOST_LEFT = 0.5
 CUDA_CONSTANTS = {
@@ -44,7 +46,7 @@ class CGAcross:
     """
 
     def __init__(self, A: DistributedMatrix, M: Any) -> None:
-        self.A, self.M, self.ranks, xp = A, M, A.halo.ranks, A.backend.xp
+        self.A, self.M, self.ranks, xp = A, M, A.ranks, A.backend.xp
         self.run = A.backend.kernels(KERNELS, VALUE=A.dtype)
         self.x, self.p = A.halo.new_vector(), A.halo.new_vector()
         self.b, self.r, self.z, self.q = (xp.zeros(A.n, A.dtype) for _ in range(4))
@@ -91,15 +93,14 @@ class CGAcross:
 
     def _run_from_residual(self, limit: float, norm: float, maxiter: int, residuals: list[float]) -> Reason | None:
         """Iterate until the residual of the recurrence is small enough; return why not, if it is not."""
+        limit = max(limit, ROUNDING * norm)
         self.sums[...] = self.A.backend.xp.asarray([0.0, norm**2, 0.0, 0.0, limit**2, 0.0, 0.0])
-        self._turn()
+        self.p.fill(0)
+        self._step()  # of length zero: it finds the first direction, and compiles what graphs need
         if self._iterate is None:
-            self._step()  # which compiles what it needs
             captures = self.A.backend.name == "gpu" and self.ranks.only_launches and self.M.captures
             self._iterate = self.A.backend.repeatable(self._step) if captures else self._step
-            planned = 0
-        else:
-            planned = FIRST
+        planned = FIRST
         start, first = len(residuals), norm
         while True:
             for _ in range(min(planned, maxiter + 1 - len(residuals))):
@@ -126,22 +127,10 @@ class CGAcross:
         self.run.find_pAp(n, self.p, self.q, *work)
         self.ranks.add_up(self.sums[PAP : PAP + 1])
         self.run.advance(n, self.p, self.q, self.x, self.r, *work)
-        self._turn_with(work)
-
-    def _turn(self) -> None:
-        """The first direction; beta is zero."""
-        self.p.fill(0)
         self.M.enqueue(self.r, self.z)
-        self.run.find_rz(self.A.n, self.r, self.z, self.sums, *self._work)
-        self.ranks.add_up(self.sums[RZ : RZ + 1])
-        self.run.turn(self.A.n, self.z, self.p, self.sums, self.history)
-
-    def _turn_with(self, work: tuple[Any, ...]) -> None:
-        """The next direction, and r'r of all ranks."""
-        self.M.enqueue(self.r, self.z)
-        self.run.find_rz(self.A.n, self.r, self.z, *work)
+        self.run.find_rz(n, self.r, self.z, *work)
         self.ranks.add_up(self.sums[RR : RZ + 1])
-        self.run.turn(self.A.n, self.z, self.p, self.sums, self.history)
+        self.run.turn(n, self.z, self.p, self.sums, self.history)
 
     def _norm(self, v: Any) -> float:
         """The norm of a distributed vector. Collective."""

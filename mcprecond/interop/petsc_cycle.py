@@ -16,121 +16,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from mcprecond.backends import Backend
-from mcprecond.interop.petsc_halo import Halo, Ranks
-from mcprecond.interop.petsc_overlap import Rows
-from mcprecond.linalg.csr import Csr
+from mcprecond.interop.petsc_halo import Halo
+from mcprecond.interop.petsc_matrix import DistributedMatrix, Part, Rows
 from mcprecond.linalg.operator import operator_for
-from mcprecond.matrix import AdmittedMatrix, canonical_csr, rows_of
+from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.built import BuiltMultigrid
 from mcprecond.multigrid.polynomial import KERNELS, chebyshev_coefficients
 from mcprecond.multigrid.row_sums import inverse_row_sums
 from mcprecond.preconditioners import Preconditioner
-
-
-class Part:
-    """This rank's rows of a matrix, as an operator on vectors with a halo.
-
-    Parameters
-    ----------
-    csr : csr matrix
-        Its first rows are this rank's, and its first columns are this rank's unknowns.
-    rows, columns : int
-        How many these are.
-    numbers : array of int64
-        The global numbers of the columns behind.
-    halo : Halo
-        Of the vectors that the operator is applied to.
-    dtype, stored : dtype
-        Of the products, and of the values that it reads.
-    """
-
-    def __init__(
-        self, csr: Any, rows: int, columns: int, numbers: Any, halo: Halo, dtype: Any, stored: Any
-    ) -> None:  # fmt: skip
-        backend, xp = halo.ranks.backend, halo.ranks.backend.xp
-        indptr = csr.indptr[: rows + 1]
-        indices = csr.indices[: int(indptr[-1])]
-        places = xp.concatenate((xp.arange(columns), columns + xp.searchsorted(xp.asarray(halo.ghosts), numbers)))
-        shape, argument = (rows, halo.room), halo.new_vector().dtype
-        matrix = canonical_csr(csr.data[: len(indices)], places[indices].astype(np.int32), indptr, shape, backend)
-        longest = int(xp.diff(indptr).max()) if rows else 0
-        self.operator = Csr(matrix, backend, stored=stored, dtype=dtype, argument=argument, longest_row=longest)
-        self.state = self.operator.new_state()
-
-    def take(self, values: Any) -> None:
-        """Take other values of the whole matrix."""
-        self.operator.values[...] = values[: len(self.operator.values)]
-
-    def enqueue(self, x: Any, y: Any) -> None:
-        """y = A x, for an x with its halo."""
-        self.operator.enqueue(self.state, x, y)
-
-    def enqueue_sum(self, x: Any, y: Any) -> None:
-        """y += A x."""
-        self.operator.enqueue_sum(self.state, x, y)
-
-
-def ghosts_of(csr: Any, rows: int, columns: int, numbers: Any, backend: Backend) -> Any:
-    """Of the global numbers of the columns behind those of this rank, the ones that its rows read; on the host."""
-    indices = csr.indices[: int(csr.indptr[rows])]
-    there = backend.xp.zeros(len(numbers), bool)
-    there[indices[indices >= columns] - columns] = True
-    return backend.to_host(numbers[there])
-
-
-def beside(own: Any, other: Any, backend: Backend) -> Any:
-    """Put the columns of two CSR matrices side by side."""
-    xp, width = backend.xp, own.shape[1]
-    indptr = own.indptr.astype(np.int64) + other.indptr
-    indices, values = xp.empty(own.nnz + other.nnz, np.int32), xp.empty(own.nnz + other.nnz, own.dtype)
-    of_own = xp.arange(own.nnz) + other.indptr[rows_of(own.indptr, own.indices, xp)]
-    of_other = xp.arange(other.nnz) + own.indptr[rows_of(other.indptr, other.indices, xp) + 1]
-    indices[of_own], indices[of_other] = own.indices, other.indices + width
-    values[of_own], values[of_other] = own.data, other.data
-    return canonical_csr(values, indices, indptr, (own.shape[0], width + other.shape[1]), backend)
-
-
-class DistributedMatrix:
-    """The matrix of a level as an operator, and what sums of its rows say.
-
-    Parameters
-    ----------
-    rows : Rows
-    ranks : Ranks
-    dtype, stored : dtype
-        Of the vectors, and of the values that it reads.
-    further : tuple of arrays of int64
-        The global numbers of what other matrices read of the vectors.
-    """
-
-    def __init__(self, rows: Rows, ranks: Ranks, dtype: Any, stored: Any, further: tuple[Any, ...] = ()) -> None:
-        self.n, self.backend, self.dtype = rows.n, rows.backend, np.dtype(dtype)
-        ghosts = np.unique(np.concatenate((rows.ghosts, *further)))
-        self.halo = Halo(ranks, rows.first, rows.n, ghosts, dtype)
-        whole = beside(rows.own, rows.other, rows.backend)
-        self.part = Part(whole, rows.n, rows.n, self.backend.xp.asarray(rows.ghosts), self.halo, dtype, stored)
-        self.inverse_row_sums = self._invert_row_sums(whole)
-
-    def _invert_row_sums(self, whole: Any) -> Any:
-        admitted = AdmittedMatrix.computed(whole, self.backend, is_symmetric=False)
-        return inverse_row_sums(admitted).astype(self.dtype, copy=False)
-
-    def take(self, rows: Rows) -> None:
-        """Take other values, into the same arrays."""
-        whole = beside(rows.own, rows.other, rows.backend)
-        self.part.take(whole.data)
-        self.inverse_row_sums[...] = self._invert_row_sums(whole)
-
-    def enqueue(self, x: Any, y: Any) -> None:
-        """y = A x, for an x with room for a halo. Collective."""
-        self.halo.fill(x)
-        self.part.enqueue(x, y)
-
-    def enqueue_residual(self, b: Any, x: Any, r: Any) -> None:
-        """r = b - A x. Collective."""
-        self.enqueue(x, r[: self.n])
-        self.backend.xp.subtract(b[: self.n], r[: self.n], out=r[: self.n])
 
 
 class SmootherAcross(ABC):
@@ -148,8 +41,9 @@ class SmootherAcross(ABC):
 class PolynomialAcross(SmootherAcross):
     """See `mcprecond.multigrid.polynomial.Polynomial`."""
 
-    def __init__(self, A: DistributedMatrix, degree: int) -> None:
+    def __init__(self, A: DistributedMatrix, rows: Rows, degree: int) -> None:
         self.A, self.coefficients = A, chebyshev_coefficients(degree)
+        self.dinv = self._weights(rows)
         operator = A.part.operator
         self._run = A.backend.kernels(KERNELS, **operator.macros, **operator.own_macros)
         self.other, self.d = A.halo.new_vector(), A.halo.new_vector()
@@ -168,10 +62,16 @@ class PolynomialAcross(SmootherAcross):
             from_zero = before and number == 0
             if not from_zero:
                 A.halo.fill(old)
-            self._run.step(A.n, *matrix, A.inverse_row_sums, b, int(from_zero), old, alpha, beta, self.d, new)
+            self._run.step(A.n, *matrix, self.dinv, b, int(from_zero), old, alpha, beta, self.d, new)
+
+    def _weights(self, rows: Rows) -> Any:
+        """The inverse sums of the magnitudes of rows."""
+        whole = AdmittedMatrix.computed(rows.whole, rows.backend, is_symmetric=False)
+        return inverse_row_sums(whole).astype(self.A.dtype, copy=False)
 
     def update(self, rows: Rows) -> None:
-        """See `SmootherAcross`: there is nothing but A."""
+        """See `SmootherAcross`."""
+        self.dinv[...] = self._weights(rows)
 
 
 class SweepsAcross(SmootherAcross):
@@ -242,20 +142,17 @@ class Whole:
     Parameters
     ----------
     rows : Rows
-    ranks : Ranks
     new : function
         Makes the hierarchy of the whole matrix.
-    dtype : dtype
-        Of vectors.
     ghosts : array of int64
         The global numbers of the unknowns that a prolongator reads beside this rank's.
     """
 
-    def __init__(self, rows: Rows, ranks: Ranks, new: Callable[[Any], BuiltMultigrid], dtype: Any, ghosts: Any) -> None:
-        self.ranks, self.n, xp = ranks, rows.n, rows.backend.xp
+    def __init__(self, rows: Rows, new: Callable[[Any], BuiltMultigrid], ghosts: Any) -> None:
+        self.ranks, self.n, xp, dtype = rows.ranks, rows.n, rows.backend.xp, rows.dtype
         self.own = slice(rows.first, rows.first + rows.n)
-        self.halo = Halo(ranks, rows.first, rows.n, ghosts, dtype)
-        self.M = new(whole_matrix(rows, ranks.comm))
+        self.halo = Halo(rows.ranks, rows.first, rows.n, ghosts, dtype)
+        self.M = new(whole_matrix(rows))
         self._operator = operator_for(self.M, np.dtype(dtype), rows.backend)
         self._state = self._operator.new_state()
         self.b, self.x = self.halo.new_vector(), self.halo.new_vector()
@@ -273,7 +170,7 @@ class Whole:
 
     def update(self, rows: Rows) -> None:
         """Take the values that rows have now. Collective."""
-        self.M.update(whole_matrix(rows, self.ranks.comm))
+        self.M.update(whole_matrix(rows))
 
 
 class CycleAcross:
@@ -299,7 +196,7 @@ class CycleAcross:
     def captures(self) -> bool:
         """Whether a cycle only launches kernels, so that it can be captured."""
         if self.levels:
-            return self.levels[0].A.halo.ranks.only_launches
+            return self.levels[0].A.ranks.only_launches
         assert self.whole is not None
         return self.whole.ranks.only_launches
 
@@ -370,22 +267,15 @@ def connect(level: LevelAcross, step: Any, coarser: Any, stored: Any) -> None:
     level.R = Part(R, own, n, step.around.numbers, halo, dtypes[1], stored)
 
 
-def whole_matrix(rows: Rows, comm: Any) -> Any:
+def whole_matrix(rows: Rows) -> Any:
     """All rows of a small matrix, on each rank. Collective."""
-    if comm.size == 1:
+    if rows.ranks.comm.size == 1:
         return rows.own
-    own, other = (scipy.sparse.coo_matrix(on_host(part, rows.backend)) for part in (rows.own, rows.other))
-    triples = (
-        np.concatenate((own.row, other.row)) + rows.first,
-        np.concatenate((own.col + rows.first, rows.ghosts[other.col])),
-        np.concatenate((own.data, other.data)),
-    )
-    row, column, value = (np.concatenate(parts) for parts in zip(*comm.allgather(triples), strict=True))
-    n = rows.A.getSize()[0]
-    return rows.backend.sparse.csr_matrix(scipy.sparse.csr_matrix((value, (row, column)), shape=(n, n)))
-
-
-def on_host(csr: Any, backend: Backend) -> Any:
-    """A CSR matrix as one of SciPy."""
-    arrays = tuple(map(backend.to_host, (csr.data, csr.indices, csr.indptr)))
-    return scipy.sparse.csr_matrix(arrays, shape=csr.shape)
+    to_host = rows.backend.to_host
+    columns = np.concatenate((np.arange(rows.first, rows.first + rows.n), rows.ghosts))
+    own = np.diff(to_host(rows.whole.indptr)), columns[to_host(rows.whole.indices)], to_host(rows.whole.data)
+    lengths, indices, values = (np.concatenate(part) for part in zip(*rows.ranks.comm.allgather(own), strict=True))
+    indptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
+    csr = scipy.sparse.csr_matrix((values, indices, indptr), shape=(rows.size, rows.size))
+    csr.sort_indices()
+    return rows.backend.sparse.csr_matrix(csr)

@@ -52,6 +52,14 @@ class Ranks:
         else:
             self._nccl.allReduce(x.data.ptr, x.data.ptr, x.size, kind_of(x), nccl().NCCL_SUM, self._stream)
 
+    def sum(self, number: Any) -> Any:
+        """The sum of a number of each rank. Collective."""
+        return self.comm.allreduce(number)
+
+    def least(self, number: Any) -> Any:
+        """The least number of all ranks. Collective."""
+        return min(self.comm.allgather(number))
+
     def exchange(self, sent: Any, sends: list[Range], received: Any, receives: list[Range]) -> None:
         """Send parts of an array to other ranks, and receive parts of another one from them. Collective."""
         if self._nccl is None:
@@ -92,7 +100,7 @@ class Halo:
     def __init__(self, ranks: Ranks, first: int, n: int, ghosts: Any, dtype: Any) -> None:
         self.ranks, self.first, self.n, self.ghosts, xp = ranks, first, n, ghosts, ranks.backend.xp
         comm = ranks.comm
-        owners = np.searchsorted(np.array(comm.allgather(first)), ghosts, side="right") - 1
+        owners = owners_of(ghosts, first, comm)
         asked = comm.alltoall([ghosts[owners == rank] for rank in range(comm.size)])
         self._sends = ranges_of([len(numbers) for numbers in asked])
         self._receives = ranges_of(np.bincount(owners, minlength=comm.size))
@@ -113,6 +121,14 @@ class Halo:
         if self._sends or self._receives:
             self.ranks.backend.xp.take(x, self._taken, out=self._sent)
             self.ranks.exchange(self._sent, self._sends, x[self.n :], self._receives)
+
+
+def owners_of(numbers: Any, first: int, comm: Any) -> Any:
+    """The ranks that have these unknowns, where that of the first one of this rank has the number `first`. Collective.
+
+    Ranks without unknowns have the number of the first one of the next rank, and own none.
+    """
+    return np.searchsorted(np.array(comm.allgather(first)), numbers, side="right") - 1
 
 
 def ranges_of(counts: Any) -> list[Range]:

@@ -1,4 +1,4 @@
-"""Smoothed aggregation across the ranks of PETSc: one hierarchy, and cycles over it."""
+"""Smoothed aggregation across ranks: one hierarchy, and cycles over it."""
 
 from __future__ import annotations
 
@@ -7,23 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import get_backend
 from mcprecond.backends.arguments import integer, one_of, real, single, stored_dtype
 from mcprecond.interop import petsc_memory
 from mcprecond.interop.petsc_coarsening import Step, new_step
 from mcprecond.interop.petsc_cycle import (
     CycleAcross,
-    DistributedMatrix,
     LevelAcross,
     PolynomialAcross,
     SmootherAcross,
     SweepsAcross,
     Whole,
     connect,
-    ghosts_of,
 )
-from mcprecond.interop.petsc_halo import Ranks
-from mcprecond.interop.petsc_overlap import Rows, over
+from mcprecond.interop.petsc_matrix import DistributedMatrix, Rows, ghosts_of
 from mcprecond.matrix import PatternChangedError
 from mcprecond.multigrid.built import MAX_COARSE
 from mcprecond.multigrid.hierarchy import MOST_DENSE
@@ -47,19 +43,19 @@ class Hierarchy:
 
     Parameters
     ----------
-    A : PETSc.Mat
-        Of type AIJ, assembled.
+    rows : Rows
+        Those of this rank.
     B : array, shape (n, k), or None
         This rank's rows of the near-null-space candidates; by default one constant for each unknown of a node.
     max_whole : int, optional
         The first level of so many unknowns or fewer, and all levels below, are on all ranks alike, as one process has
         them; by default 2,000 on CPUs and 50,000 on GPUs.
-    block_size, theta, smoother, coloring, presweeps, postsweeps, cycle, max_levels, max_coarse, dtype, device
+    block_size, theta, smoother, coloring, presweeps, postsweeps, cycle, max_levels, max_coarse, dtype
         As in `mcprecond.SmoothedAggregation`, whose levels those on all ranks are.
 
     Attributes
     ----------
-    mats : list of PETSc.Mat
+    rows : list of Rows
         Those of the levels that ranks share, the finest one first, and of the first one that is on all ranks.
     steps : list of Step
         From each of them to the next one.
@@ -75,7 +71,7 @@ class Hierarchy:
 
     def __init__(
         self,
-        A: Any,
+        rows: Rows,
         B: Any = None,
         *,
         block_size: int = 1,
@@ -89,7 +85,6 @@ class Hierarchy:
         max_coarse: int | None = None,
         max_whole: int | None = None,
         dtype: Any = None,
-        device: str = "cpu",
     ) -> None:
         block_size = integer(block_size, "block_size", 1, LARGEST_BLOCK)
         theta = None if theta is None else real(theta, "theta", 0, 1)
@@ -98,39 +93,35 @@ class Hierarchy:
         presweeps, postsweeps = integer(presweeps, "presweeps", 1), integer(postsweeps, "postsweeps", 1)
         self.symmetric = presweeps == postsweeps
         max_levels = integer(max_levels, "max_levels", 1)
-        backend = self.backend = get_backend(one_of(device, "device", tuple(MAX_COARSE)))
+        backend, ranks = rows.backend, rows.ranks
+        self.backend, self.ranks, device = backend, ranks, backend.name
         max_coarse = integer(MAX_COARSE[device] if max_coarse is None else max_coarse, "max_coarse", 0, MOST_DENSE)
         max_whole = integer(MAX_WHOLE[device] if max_whole is None else max_whole, "max_whole", 0)
-        if petsc_memory.scalar_type().kind == "c":
-            raise TypeError("PETSc has complex numbers; smoothed aggregation across ranks needs real ones")
         self._sweeps: dict[str, Any] = {"coloring": coloring, "dtype": dtype}
-        stored = stored_dtype(dtype, petsc_memory.scalar_type())
-        rows = Rows.of(A, backend)
-        if over(A, "sum", rows.n % block_size):
+        stored = stored_dtype(dtype, rows.dtype)
+        if ranks.sum(rows.n % block_size):
             raise ValueError(f"block_size {block_size} does not divide the numbers of rows of all ranks")
         refuse_unfit(rows)
         if B is None:
             B = np.tile(np.eye(block_size), (rows.n // block_size, 1))
-        if B.shape[1] > LARGEST_BLOCK or over(A, "sum", np.count_nonzero(~np.isfinite(B))):
+        if B.shape[1] > LARGEST_BLOCK or ranks.sum(np.count_nonzero(~np.isfinite(B))):
             raise ValueError(f"the near null space must have {LARGEST_BLOCK} vectors at most, of finite numbers")
-        B, self.pattern = backend.xp.asarray(np.ascontiguousarray(B.astype(rows.own.dtype))), rows.pattern
-        self.first, self.ranks = rows.first, Ranks(A.getComm().tompi4py(), backend)
-        self.mats, self.steps, self.block_sizes = [A], list[Step](), [block_size]
-        all_rows, is_alone = [rows], self.ranks.comm.size == 1
-        while not is_alone and rows.A.getSize()[0] > max(max_coarse, max_whole) and len(self.mats) < max_levels:
+        B = backend.xp.asarray(np.ascontiguousarray(B.astype(rows.dtype)))
+        self.rows, self.steps, self.block_sizes = [rows], list[Step](), [block_size]
+        is_alone = ranks.comm.size == 1
+        while not is_alone and rows.size > max(max_coarse, max_whole) and len(self.rows) < max_levels:
             limit = None if theta is None else theta * FALL ** len(self.steps)
             step = new_step(rows, B, self.block_sizes[-1], limit)
             if step is None:
                 break
             self.steps.append(step)
             rows, B = step.compute(rows, len(self.steps)), step.B
-            all_rows.append(rows)
-            self.mats.append(rows.A)
+            self.rows.append(rows)
             self.block_sizes.append(B.shape[1])
-        if dtype is None and self.smoother in POLYNOMIALS and not has_contrasts(all_rows[0]):
+        if dtype is None and self.smoother in POLYNOMIALS and not has_contrasts(self.rows[0]):
             stored = single(stored)
-        whole_below = is_alone or rows.A.getSize()[0] <= max(max_coarse, max_whole, MOST_DENSE)
-        levels = self._levels(all_rows[: len(all_rows) - whole_below], all_rows, stored, twice=twice)
+        whole_below = is_alone or rows.size <= max(max_coarse, max_whole, MOST_DENSE)
+        levels = self._levels(self.rows[: len(self.rows) - whole_below], stored, twice=twice)
         whole = None
         if whole_below:
             of_process: dict[str, Any] = {
@@ -145,24 +136,24 @@ class Hierarchy:
                 "max_coarse": max_coarse,
             }
             new = partial(SmoothedAggregation, **of_process, **self._sweeps)
-            whole = Whole(rows, self.ranks, new, rows.own.dtype, self._read_by_P(len(self.steps) - 1, rows.n))
+            whole = Whole(rows, new, self._read_by_P(len(self.steps) - 1, rows.n))
         for number, step in enumerate(self.steps):
             below = levels[number + 1] if number + 1 < len(levels) else whole
             connect(levels[number], step, below, stored)
         self.cycle = CycleAcross(levels, whole, presweeps, postsweeps, twice=twice)
         self._captured: dict[tuple[int, ...], Any] = {}
 
-    def _levels(self, shared: list[Rows], all_rows: list[Rows], stored: Any, *, twice: bool) -> list[LevelAcross]:
+    def _levels(self, shared: list[Rows], stored: Any, *, twice: bool) -> list[LevelAcross]:
         """The levels that ranks share."""
         levels = []
         for number, rows in enumerate(shared):
             read = [self._read_by_P(number - 1, rows.n)]
             if number < len(self.steps):
-                step, coarse = self.steps[number], all_rows[number + 1]
+                step, coarse = self.steps[number], self.rows[number + 1]
                 read.append(ghosts_of(step.galerkin.R, coarse.n, rows.n, step.around.numbers, self.backend))
-            dtype = rows.own.dtype if number == 0 or self.smoother not in POLYNOMIALS else stored
+            dtype = rows.dtype if number == 0 or self.smoother not in POLYNOMIALS else stored
             in_products = stored if self.smoother in POLYNOMIALS else dtype
-            A = DistributedMatrix(rows, self.ranks, dtype, in_products, tuple(read))
+            A = DistributedMatrix(rows, dtype, in_products, tuple(read))
             levels.append(LevelAcross(A, self._smoother_of(A, rows, self.block_sizes[number]), twice=twice))
         return levels
 
@@ -181,14 +172,14 @@ class Hierarchy:
 
     def _smoother_of(self, A: DistributedMatrix, rows: Rows, block_size: int) -> SmootherAcross:
         if self.smoother in POLYNOMIALS:
-            return PolynomialAcross(A, POLYNOMIALS[self.smoother])
+            return PolynomialAcross(A, rows, POLYNOMIALS[self.smoother])
         damped, arguments = rows.damped(), self._sweeps | {"block_size": block_size}
         if self.smoother == "sgs":
             M = MulticolorSGS(damped, **arguments)
             return SweepsAcross(A, M, M)
         return SweepsAcross(A, *(MulticolorGS(damped, sweep=sweep, **arguments) for sweep in ("forward", "backward")))
 
-    def update(self, A: Any) -> None:
+    def update(self, rows: Rows) -> None:
         """Take new values of a matrix with the same pattern: aggregates, tentative prolongators and colorings stay.
 
         Raises
@@ -198,15 +189,14 @@ class Hierarchy:
         ValueError
             As the constructor.
         """
-        rows = Rows.of(A, self.backend)
-        if over(A, "sum", rows.first != self.first or not all(map(are_equal, rows.pattern, self.pattern))):
+        before = self.rows[0]
+        if self.ranks.sum(rows.first != before.first or not all(map(are_equal, rows.pattern, before.pattern))):
             raise PatternChangedError("A has another pattern than before; build a new object for a new pattern")
         refuse_unfit(rows)
-        self.mats[0] = A
-        all_rows = [rows]
+        self.rows = [rows]
         for number, step in enumerate(self.steps, start=1):
-            all_rows.append(step.compute(all_rows[-1], number))
-        self.cycle.update(self.steps, all_rows)
+            self.rows.append(step.compute(self.rows[-1], number))
+        self.cycle.update(self.steps, self.rows)
         self._captured = {}
 
     def apply(self, x: Any, y: Any) -> None:
@@ -228,19 +218,12 @@ class Hierarchy:
         self._captured[addresses] = self.backend.repeatable(run) if self.cycle.captures else run
         return self._captured[addresses]
 
-    def destroy(self) -> None:
-        """Free what is PETSc's."""
-        for step in self.steps:
-            step.destroy()
-
     @property
     def sizes(self) -> list[tuple[int, int]]:
-        """The unknowns and the entries of each level, over all ranks."""
-        from petsc4py import PETSc
-
+        """The unknowns and the entries of each level, over all ranks. Collective."""
         whole = self.cycle.whole
-        shared = self.mats if whole is None else self.mats[:-1]
-        sizes = [(A.getSize()[0], int(A.getInfo(PETSc.Mat.InfoType.GLOBAL_SUM)["nz_used"])) for A in shared]
+        shared = self.rows if whole is None else self.rows[:-1]
+        sizes = [(rows.size, self.ranks.sum(rows.own.nnz + rows.other.nnz)) for rows in shared]
         of_whole = [] if whole is None else whole.M.levels
         return sizes + [(level.A.shape[0], int(level.A.indices.size)) for level in of_whole]
 
@@ -253,10 +236,10 @@ class Hierarchy:
 
 
 def has_contrasts(rows: Rows) -> bool:
-    """Whether entries of the diagonal differ so much that levels should have the dtype of A."""
+    """Whether entries of the diagonal differ so much that levels should have the dtype of A. Collective."""
     diagonal, some = rows.diagonal, rows.n > 0
-    smallest = over(rows.A, "min", float(diagonal.min()) if some else np.inf)
-    largest = -over(rows.A, "min", -float(diagonal.max()) if some else np.inf)
+    smallest = rows.ranks.least(float(diagonal.min()) if some else np.inf)
+    largest = -rows.ranks.least(-float(diagonal.max()) if some else np.inf)
     return bool(largest > MOST_CONTRAST * smallest)
 
 
@@ -267,34 +250,15 @@ def are_equal(a: Any, b: Any) -> bool:
 
 def refuse_unfit(rows: Rows) -> None:
     """Raise, on all ranks, unless the matrix is real, finite and symmetric up to rounding with a positive diagonal."""
-    A, xp, values = rows.A, rows.backend.xp, (rows.own.data, rows.other.data)
-    if over(A, "sum", sum(int(xp.count_nonzero(~xp.isfinite(each))) for each in values)):
+    if rows.dtype.kind == "c":
+        raise TypeError("PETSc has complex numbers; smoothed aggregation across ranks needs real ones")
+    if not rows.is_finite:
         raise ValueError("A holds NaN or infinity; every value must be finite")
-    bad, n = xp.flatnonzero(~(rows.diagonal > 0)), A.getSize()[0]
-    row = int(over(A, "min", rows.first + int(bad[0]) if len(bad) else n))
-    if row < n:
+    bad = rows.backend.xp.flatnonzero(~(rows.diagonal > 0))
+    row = rows.ranks.least(rows.first + int(bad[0]) if len(bad) else rows.size)
+    if row < rows.size:
         raise ValueError(
             f"A has no positive diagonal entry in row {row}; smoothed aggregation needs a positive definite A"
         )
-    if not is_symmetric(rows):
+    if not rows.is_symmetric:
         raise ValueError("A is not symmetric; smoothed aggregation needs a symmetric A; use ILU0 with gmres or bcgs")
-
-
-def is_symmetric(rows: Rows) -> bool:
-    """Whether ``x^T A y`` is ``y^T A x`` for random vectors, up to rounding. They are scaled as the diagonal of A is.
-
-    An entry that differs from that across by more than roundings do makes both differ, with certainty but for rounding.
-    """
-    A, xp, scales = rows.A, rows.backend.xp, rows.diagonal**-0.5
-    rng = xp.random.default_rng(rows.first)
-    x, y, z = (A.createVecLeft() for _ in range(3))
-    for v in (x, y):
-        petsc_memory.take_numbers(v, (2 * rng.random(rows.n) - 1) * scales)
-    products = []
-    for v, w in ((x, y), (y, x)):
-        A.mult(w, z)
-        products.append(v.dot(z))
-    entries = over(A, "sum", rows.own.nnz + rows.other.nnz)
-    for v in (x, y, z):
-        v.destroy()
-    return bool(abs(products[0] - products[1]) <= np.sqrt(np.finfo(rows.own.dtype).eps * entries))

@@ -15,10 +15,9 @@ from mcprecond.backends.arguments import integer, one_of, tolerance
 from mcprecond.backends.inputs import refuse_not_finite, shape_vector
 from mcprecond.interop import petsc_memory
 from mcprecond.interop.petsc_cg import CGAcross
-from mcprecond.interop.petsc_cycle import DistributedMatrix
 from mcprecond.interop.petsc_halo import Ranks
-from mcprecond.interop.petsc_hierarchy import Hierarchy, is_symmetric
-from mcprecond.interop.petsc_overlap import Rows, over
+from mcprecond.interop.petsc_hierarchy import Hierarchy
+from mcprecond.interop.petsc_matrix import DistributedMatrix, Rows
 from mcprecond.linalg.operator import operator_for
 from mcprecond.matrix import AdmittedMatrix, admit_matrix
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
@@ -215,10 +214,8 @@ class System:
         if rows != columns:
             raise ValueError(f"A must be square, got {rows} rows and {columns} columns")
         self.mat, self.comm, self.backend, self.unknowns = mat, comm, backend, rows
-        self.rows = Rows.of(mat, backend)
-        if over(
-            mat, "sum", sum(int((~backend.xp.isfinite(part.data)).sum()) for part in (self.rows.own, self.rows.other))
-        ):
+        self.rows = Rows.of(mat, Ranks(comm, backend))
+        if not self.rows.is_finite:
             raise ValueError("A holds NaN or infinity; every value must be finite")
 
     def admit_vectors(self, b: Any, x0: Any, B: Any) -> tuple[Any, Any, Any]:
@@ -229,7 +226,7 @@ class System:
         TypeError, ValueError
             If one does not fit the rows of this rank, or is not finite.
         """
-        xp, n, dtype = self.backend.xp, self.rows.n, self.rows.own.dtype
+        xp, n, dtype = self.backend.xp, self.rows.n, self.rows.dtype
         found: list[Any] = []
         for v, name in ((b, "b"), (x0, "x0")):
             if v is not None:
@@ -248,8 +245,8 @@ class System:
         self, b: Any, x0: Any, B: Any, limits: Any, name: str, block_size: int, started: float
     ) -> SolveResult[Any]:
         """Solve by the method that fits. Collective."""
-        is_positive = not over(self.mat, "sum", int((~(self.rows.diagonal > 0)).sum()))
-        if is_positive and is_symmetric(self.rows):
+        is_positive = not self.rows.ranks.sum(int((~(self.rows.diagonal > 0)).sum()))
+        if is_positive and self.rows.is_symmetric:
             return self._solve_by_cg(b, x0, B, limits, name, block_size, started)
         if name == "multigrid" or B is not None or block_size > 1:
             raise ValueError(
@@ -268,14 +265,12 @@ class System:
             name = self._fastest(own, digits_of(rtol), has_candidates=B is not None)
         M: Any
         if name == "multigrid":
-            M = Hierarchy(self.mat, B, device=self.backend.name, **nodes)
+            M = Hierarchy(self.rows, B, **nodes)
             preconditioner: Any = M.cycle
         else:
             M = agree(self.comm, lambda: build(name, own, nodes))
             preconditioner = OnRank(M, self.backend, own.dtype)
-        ranks = Ranks(self.comm, self.backend)
-        A = DistributedMatrix(self.rows, ranks, own.dtype, own.dtype)
-        cg = CGAcross(A, preconditioner)
+        cg = CGAcross(DistributedMatrix(self.rows), preconditioner)
         self.backend.synchronize()
         ready = time.perf_counter()
         maxiter = 10 * self.unknowns if maxiter is None else maxiter

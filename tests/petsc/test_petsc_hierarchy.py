@@ -10,6 +10,7 @@ from distributed import COMM, gathered, matrix, python_type, refused, solution, 
 from petsc4py import PETSc
 
 from mcprecond import SmoothedAggregation, pcg, problems
+from mcprecond.interop.petsc_matrix import DistributedMatrix
 from mcprecond.multigrid import rigid_body_modes
 
 CG = "-ksp_type cg -ksp_norm_type unpreconditioned "
@@ -84,7 +85,7 @@ def test_iterations_are_at_most_a_quarter_more_than_those_of_one_process(name, s
     most = 1.25 if COMM.size <= 2 or smoother == "auto" else 1.6
     assert ksp.getIterationNumber() <= most * ours.iterations
     M = context(ksp).M
-    assert len(sizes(ksp)) > 1 and len(M.steps) == len(M.mats) - 1
+    assert len(sizes(ksp)) > 1 and len(M.steps) == len(M.rows) - 1
     if COMM.size > 1 and name == "7 points":
         assert len(M.steps) == (1 if max_whole == 2000 else 2)
     ksp.destroy()
@@ -100,24 +101,22 @@ def test_coarse_matrices_are_galerkin_products(name):
     cycle = M.cycle
     for number, level in enumerate(cycle.levels):
         coarser = cycle._level_below(number)
-        v, u, w, c = (
-            coarser.halo.new_vector(),
-            level.halo.new_vector(),
-            level.halo.new_vector(),
-            coarser.halo.new_vector(),
-        )
+        u, w = (level.halo.new_vector() for _ in range(2))
+        v, c = (coarser.halo.new_vector() for _ in range(2))
         v[: coarser.n] = rng.uniform(-1, 1, coarser.n)
         coarser.halo.fill(v)
         level.P.enqueue(v, u[: level.n])
         level.A.enqueue(u, w[: level.n])
         level.halo.fill(w)
         level.R.enqueue(w, c[: coarser.n])
-        x, y = M.mats[number + 1].createVecs()
-        x.setArray(v[: coarser.n].astype(float))
-        M.mats[number + 1].mult(x, y)
-        np.testing.assert_allclose(
-            c[: coarser.n], y.getArray(), rtol=1e-4, atol=1e-5 * abs(y.getArray()).max(initial=0)
-        )
+        coarse = DistributedMatrix(M.rows[number + 1])
+        x, product = coarse.halo.new_vector(), np.empty(coarser.n)
+        x[: coarser.n] = v[: coarser.n]
+        coarse.enqueue(x, product)
+        there = c[: coarser.n] != 0  # where it is zero, all candidates vanish, and the diagonal has been filled
+        assert np.count_nonzero(~there) <= 0.02 * coarser.n
+        least = 1e-5 * abs(product).max(initial=0)
+        np.testing.assert_allclose(c[: coarser.n][there], product[there], rtol=1e-4, atol=least)
     assert COMM.size == 1 or len(cycle.levels) > 0
     ksp.destroy()
 
@@ -185,11 +184,11 @@ def test_values_are_updated_and_patterns_are_built_anew(smoother):
     solution(again, b)
     assert abs(again.getIterationNumber() - ksp.getIterationNumber()) <= 1
     again.destroy()
-    ksp.setOperators(Q := matrix(2 * other))  # another matrix of the same pattern
+    ksp.setOperators(matrix(2 * other))  # another matrix of the same pattern
     np.testing.assert_allclose(solution(ksp, b), exact(other, b) / 2, rtol=1e-7, atol=1e-9)
     assert (M.builds, M.updates) == (1, 2)
     solution(ksp, b)
-    assert (M.builds, M.updates) == (1, 2) and M.M.mats[0] == Q
+    assert (M.builds, M.updates) == (1, 2)
     wider = sp.csr_array(other + 0.01 * sp.csr_array(other @ other))
     ksp.setOperators(matrix(wider))
     np.testing.assert_allclose(solution(ksp, b), exact(wider, b), rtol=1e-7, atol=1e-9)
