@@ -30,7 +30,7 @@ RANK := timeout 600 $(PETSC)/python -m pytest -p no:cacheprovider tests/petsc
 TORCH ?= torch==2.13.0
 TORCH_BIN := .venv-torch/bin
 
-.PHONY: demo lint coverage audit test test-petsc petsc-python test-torch test-gpu test-release test-emulated fuzz fuzz-gpu measure-cpu measure-gpu measure-papers readme docs clean
+.PHONY: demo lint coverage audit test test-petsc petsc-python petsc-gpu test-torch test-gpu test-release test-emulated fuzz fuzz-gpu measure-cpu measure-gpu measure-papers readme docs clean
 
 demo: .venv/package
 	$(BIN)/mcprecond demo
@@ -127,6 +127,10 @@ docs: .venv/docs
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
 
+# PETSc and petsc4py with CUDA, which wheels do not have, in .venv-petsc-gpu; see docs/how-to/petsc.md.
+petsc-gpu:
+	PETSC_PYTHON=$(PETSC_PYTHON) tools/petsc_gpu.sh .venv-petsc-gpu
+
 # Its name, or nothing where there is none.
 petsc-python:
 	@echo $(PETSC_PYTHON)
@@ -158,4 +162,4 @@ petsc-python:
 	touch $@
 
 clean:
-	rm -rf .venv .venv-audit .venv-petsc .venv-torch .venv-users
+	rm -rf .venv .venv-audit .venv-petsc .venv-petsc-gpu .venv-torch .venv-users

@@ -53,8 +53,10 @@ class CGAcross:
         self.block = xp.zeros(SUMS + HISTORY)
         self.sums, self.history = self.block[:SUMS], self.block[SUMS:]
         self._work = xp.zeros(16384), xp.zeros(1, np.uint32)
-        self._iterate: Any = None
         self.norm_of_b = 0.0
+        self._step()  # of zeros, which compiles what graphs need
+        captures = A.backend.name == "gpu" and self.ranks.only_launches and M.captures
+        self._iterate = A.backend.repeatable(self._step) if captures else self._step
 
     def solve(self, b: Any, x0: Any, rtol: float, atol: float, maxiter: int) -> tuple[Reason, list[float], float]:
         """Solve A x = b for this rank's part of b, from x0 or zero. Collective.
@@ -96,10 +98,7 @@ class CGAcross:
         limit = max(limit, ROUNDING * norm)
         self.sums[...] = self.A.backend.xp.asarray([0.0, norm**2, 0.0, 0.0, limit**2, 0.0, 0.0])
         self.p.fill(0)
-        self._step()  # of length zero: it finds the first direction, and compiles what graphs need
-        if self._iterate is None:
-            captures = self.A.backend.name == "gpu" and self.ranks.only_launches and self.M.captures
-            self._iterate = self.A.backend.repeatable(self._step) if captures else self._step
+        self._iterate()  # with a step of length zero, to find the first direction
         planned = FIRST
         start, first = len(residuals), norm
         while True:

@@ -14,12 +14,11 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from mcprecond.interop.petsc_halo import Halo
 from mcprecond.interop.petsc_matrix import DistributedMatrix, Part, Rows
 from mcprecond.linalg.operator import operator_for
-from mcprecond.matrix import AdmittedMatrix
+from mcprecond.matrix import AdmittedMatrix, canonical_csr, rows_of
 from mcprecond.multigrid.built import BuiltMultigrid
 from mcprecond.multigrid.polynomial import KERNELS, chebyshev_coefficients
 from mcprecond.multigrid.row_sums import inverse_row_sums
@@ -271,11 +270,10 @@ def whole_matrix(rows: Rows) -> Any:
     """All rows of a small matrix, on each rank. Collective."""
     if rows.ranks.comm.size == 1:
         return rows.own
-    to_host = rows.backend.to_host
-    columns = np.concatenate((np.arange(rows.first, rows.first + rows.n), rows.ghosts))
-    own = np.diff(to_host(rows.whole.indptr)), columns[to_host(rows.whole.indices)], to_host(rows.whole.data)
-    lengths, indices, values = (np.concatenate(part) for part in zip(*rows.ranks.comm.allgather(own), strict=True))
-    indptr = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))
-    csr = scipy.sparse.csr_matrix((values, indices, indptr), shape=(rows.size, rows.size))
-    csr.sort_indices()
-    return rows.backend.sparse.csr_matrix(csr)
+    xp, gather = rows.backend.xp, rows.ranks.gather
+    columns = xp.concatenate((xp.arange(rows.first, rows.first + rows.n), xp.asarray(rows.ghosts)))
+    lengths, indices = gather(xp.diff(rows.whole.indptr)), gather(columns[rows.whole.indices])
+    indptr, values = xp.concatenate((xp.zeros(1, np.int64), xp.cumsum(lengths))), gather(rows.whole.data)
+    order = xp.argsort(rows_of(indptr, indices, xp) * rows.size + indices)
+    shape = rows.size, rows.size
+    return canonical_csr(values[order], indices[order].astype(np.int32), indptr, shape, rows.backend)

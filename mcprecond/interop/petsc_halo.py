@@ -60,6 +60,17 @@ class Ranks:
         """The least number of all ranks. Collective."""
         return min(self.comm.allgather(number))
 
+    def gather(self, x: Any) -> Any:
+        """The arrays of all ranks, one after the other. Collective."""
+        lengths = self.comm.allgather(len(x))
+        if self._nccl is None:
+            return self.backend.xp.asarray(np.concatenate(self.comm.allgather(self.backend.to_host(x))))
+        begin = sum(lengths[: self.comm.rank])
+        found = self.backend.xp.zeros((sum(lengths), *x.shape[1:]), x.dtype)
+        found[begin : begin + len(x)] = x
+        self.add_up(found)
+        return found
+
     def exchange(self, sent: Any, sends: list[Range], received: Any, receives: list[Range]) -> None:
         """Send parts of an array to other ranks, and receive parts of another one from them. Collective."""
         if self._nccl is None:
@@ -165,4 +176,5 @@ def nccl() -> Any:
 
 def kind_of(x: Any) -> int:
     """NCCL's number for the dtype of an array."""
-    return int({"f": nccl().NCCL_FLOAT32, "d": nccl().NCCL_FLOAT64}[x.dtype.char])
+    names = {"f4": "FLOAT32", "f8": "FLOAT64", "i4": "INT32", "i8": "INT64"}
+    return int(getattr(nccl(), f"NCCL_{names[x.dtype.str[1:]]}"))

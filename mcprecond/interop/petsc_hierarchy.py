@@ -125,7 +125,7 @@ class Hierarchy:
         whole = None
         if whole_below:
             of_process: dict[str, Any] = {
-                "B": self._whole_candidates(B),
+                "B": B if is_alone else ranks.gather(B),
                 "block_size": self.block_sizes[-1],
                 "theta": None if theta is None else theta * FALL ** len(self.steps),
                 "smoother": smoother,
@@ -163,12 +163,6 @@ class Hierarchy:
             return np.empty(0, np.int64)
         step, numbers = self.steps[number], self.backend.xp.asarray(self.steps[number].numbers)
         return ghosts_of(step.interpolation.csr, step.around.n, columns, numbers, self.backend)
-
-    def _whole_candidates(self, B: Any) -> Any:
-        """The rows of all ranks."""
-        if self.ranks.comm.size == 1:
-            return B
-        return self.backend.xp.asarray(np.concatenate(self.ranks.comm.allgather(self.backend.to_host(B))))
 
     def _smoother_of(self, A: DistributedMatrix, rows: Rows, block_size: int) -> SmootherAcross:
         if self.smoother in POLYNOMIALS:

@@ -152,28 +152,21 @@ def csr_of(block: Block, *, on_gpu: bool) -> Any:
         indices = xp.array(_array(columns.value, entries, index_type(), block, on_gpu=on_gpu))
     finally:
         _call(pattern.format("Restore"), handle, *before, *pointers, *after)
-    with values_of(block, entries, on_gpu=on_gpu, how="Read") as values:
+    with values_of(block, entries, on_gpu=on_gpu) as values:
         return csr_matrix((xp.array(values), indices, indptr), shape=(n, width))
 
 
 @contextmanager
-def values_of(block: Block, entries: int, *, on_gpu: bool, how: str = "") -> Iterator[Any]:
-    """The values of a block of so many entries, in place; they may be written unless how is "Read"."""
+def values_of(block: Block, entries: int, *, on_gpu: bool) -> Iterator[Any]:
+    """The values of a block of so many entries, in place, to be read."""
     kind, pointer, handle = "CUSPARSE" if on_gpu else "", ctypes.c_void_p(), ctypes.c_void_p(block.handle)
-    _call(f"MatSeqAIJ{kind}GetArray{how}", handle, ctypes.byref(pointer))
+    _call(f"MatSeqAIJ{kind}GetArrayRead", handle, ctypes.byref(pointer))
     _wait(on_gpu=on_gpu)
     try:
         yield _array(pointer.value, entries, scalar_type(), block, on_gpu=on_gpu)
         _wait(on_gpu=on_gpu)
     finally:
-        _call(f"MatSeqAIJ{kind}RestoreArray{how}", handle, ctypes.byref(pointer))
-
-
-def take_entries(mat: Any, block: Block, values: Any) -> None:
-    """Copy an array of NumPy or CuPy into the values of a block of a matrix."""
-    on_gpu = is_on_gpu(mat) and not isinstance(values, np.ndarray)
-    with values_of(block, len(values), on_gpu=on_gpu) as array:
-        array[:] = values if on_gpu or isinstance(values, np.ndarray) else values.get()
+        _call(f"MatSeqAIJ{kind}RestoreArrayRead", handle, ctypes.byref(pointer))
 
 
 def _wait(*, on_gpu: bool) -> None:
