@@ -36,6 +36,14 @@ def rows_of(case: Row) -> dict[str, Row]:
     return {row["name"]: row for row in case.get("solvers", ()) if "failed" not in row}
 
 
+def throughput_of(name: str, case: Row, system: Row) -> str:
+    """Unknowns a second in solves, as a multiple of those of one rank; empty on one rank."""
+    if case["ranks"] == 1:
+        return ""
+    alone, ours = system["alone"]["rows"][name], case["rows"][name]
+    return f"{case['unknowns'] / system['alone']['unknowns'] * alone['solve_ms'] / ours['solve_ms']:.2f}"
+
+
 def total_ms(row: Row) -> float:
     """Of a setup and a solve."""
     return float(row["setup_ms"] + row["solve_ms"])

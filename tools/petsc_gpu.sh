@@ -15,7 +15,7 @@ folder=$(cd "${1:-.venv-petsc-gpu}" && pwd)
 python=${PETSC_PYTHON:-python3.12}
 version=3.26.1
 jobs=${JOBS:-$(nproc)}
-home=${CUDA_HOME:-$(dirname "$(dirname "$(readlink -f "$(command -v nvcc)")")")}
+home=${CUDA_HOME:-$(cd "$(nvcc --dryrun -x cu -c /dev/null 2>&1 | sed -n 's/^#\$ TOP=//p')" && pwd)}
 blas=${BLAS:-$(ldconfig -p | awk '/libopenblas\.so$|libopenblas\.so / { print $NF; exit }')}
 test -x "$home/bin/nvcc" || { echo "there is no nvcc; set CUDA_HOME to a CUDA 13"; exit 1; }
 test -e "$blas" || { echo "there is no BLAS; install libopenblas-dev, or set BLAS to a library"; exit 1; }
@@ -58,7 +58,7 @@ cd "$PETSC_DIR"
 python ./configure --with-fc=0 --with-sowing=0 --with-cc=mpicc --with-cxx=mpicxx --with-debugging=0 --with-x=0 \
     --with-cuda=1 --with-cuda-dir="$toolkit" --with-cudac="$toolkit/bin/nvcc" --with-cuda-arch="${CUDA_ARCH:-90}" \
     --with-blaslapack-lib="$blas" COPTFLAGS=-O2 CXXOPTFLAGS=-O2 CUDAOPTFLAGS=-O2 \
-    CUDAFLAGS="-I$toolkit/include/cccl" CXXPPFLAGS="-I$toolkit/include/cccl" PETSC_ARCH="$PETSC_ARCH"
+    CUDAFLAGS+="-I$toolkit/include/cccl" CXXPPFLAGS+="-I$toolkit/include/cccl" PETSC_ARCH="$PETSC_ARCH"
 make PETSC_DIR="$PETSC_DIR" PETSC_ARCH="$PETSC_ARCH" -j"$jobs" all
 $pip install --no-build-isolation --no-deps --no-binary :all: "petsc4py==$version"
 python - << 'END'
