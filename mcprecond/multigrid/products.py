@@ -96,8 +96,8 @@ class Stage(NamedTuple):
     ----------
     lanes : int
         How many threads share a row; with a block, rows are added up in memory.
-    rows : array of int32
-        Which rows; none if it is for all of them.
+    rows : array of int32, or None
+        Which rows, if it is not for all of them.
     length : int
         How many.
     """
@@ -154,7 +154,6 @@ class Multiplication:
         most: float = np.inf,
     ) -> None:
         self.k, self.width, self.backend, self.dtype = k, width, backend, right.numbers.dtype
-        self._nothing = backend.xp.empty(0, np.int32)
         self.pieces: Multiplication | None = None
         if backend.resident_warps and longest_row > LONG:
             self.offsets, self.of_rows = cut_rows(left[0], backend.xp)
@@ -191,7 +190,7 @@ class Multiplication:
         begins, ends = xp.empty((2, self.n), offset)
         # The arrays have no other name here, so that `_move` frees them.
         self.rows = Rows(begins, ends, xp.empty(self.room, np.int32), xp.empty(self.room * self.k, self.dtype))
-        stage, is_again, later = Stage(lanes, self._nothing, self.n), False, list[Stage]()
+        stage, is_again, later = Stage(lanes, None, self.n), False, list[Stage]()
         while True:
             if not is_again:
                 self.stages.append(stage)
@@ -247,9 +246,11 @@ class Multiplication:
         macros = {"OFFSET": indptr.dtype, "VALUE": self.dtype, "SHARING": self.sharing, "WIDTH": self.k, "WIDE": wide}
         run = self.backend.kernels(KERNELS, **macros, LANES=stage.lanes)
         of_factors = *record((indptr, *left[1:])), *record((*places[:2], *right[2:]))
-        of_rows = stage.length, self.width, self.sharing, self.k, int(stage.rows.size > 0), stage.rows
+        unread = left[1]  # stands for arrays that are not needed
+        is_listed, rows = (0, unread) if stage.rows is None else (1, stage.rows)
+        of_rows = stage.length, self.width, self.sharing, self.k, is_listed, rows
         of_result = record((*places[2:], *result[2:]))
-        blocks, sums, marks = 0, self._nothing, self._nothing
+        blocks, sums, marks = 0, unread, unread
         if wide:
             words = -(-self.width // 32)
             most = MOST_BYTES // (self.width * self.k * self.dtype.itemsize + 4 * words)
