@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -127,7 +126,7 @@ def norms_of_blocks(matrix: AdmittedMatrix, nodes: AdmittedMatrix) -> AdmittedMa
     of_nodes = nodes.indptr.astype(matrix.indptr.dtype, copy=False), nodes.indices
     arrays = matrix.indptr, matrix.indices, matrix.data, *of_nodes
     kernels_for(matrix).find_norms(nodes.shape[0], block_size, *arrays, norms)
-    return replace(nodes, csr=canonical_csr(norms, nodes.indices, nodes.indptr, nodes.shape, matrix.backend))
+    return nodes.renewed(csr=canonical_csr(norms, nodes.indices, nodes.indptr, nodes.shape, matrix.backend))
 
 
 def kernels_for(matrix: AdmittedMatrix) -> Any:
