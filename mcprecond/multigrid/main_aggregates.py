@@ -38,7 +38,7 @@ def main_aggregates(pattern: Pattern, strong: Pattern, labels: Any, backend: Bac
     """
     xp, n, blocks = backend.xp, len(labels), len(pattern[1])
     of_P, of_strong = in_one_dtype(pattern[0], strong[0])
-    counts, found = xp.empty_like(of_P), xp.empty(blocks, np.int32)
+    counts, found = xp.empty(n + 1, of_P.dtype), xp.empty(blocks, np.int32)
     run = backend.kernels(KERNELS, OFFSET=of_P.dtype, LANES=lanes_for(blocks / max(n, 1)))
     run.find_main(n, of_P, pattern[1], of_strong, strong[1], labels, counts, found)
     return gather_rows(of_P, counts, found, backend)

@@ -51,7 +51,7 @@ def gather_rows(begins: Any, counts: Any, found: Any, backend: Backend, entries:
     if entries == len(found):
         return begins, found
     n, room = len(begins) - 1, len(found) if entries is None else entries
-    indptr, columns = backend.xp.empty_like(begins), backend.xp.empty(room, np.int32)
+    indptr, columns = backend.xp.empty(n + 1, begins.dtype), backend.xp.empty(room, np.int32)
     run = backend.kernels(KERNELS, OFFSET=begins.dtype, LANES=max(lanes_for(room / max(n, 1), 4), 4))
     run.gather(max(n, 1), n, begins, counts, found, indptr, columns, new_control(backend))
     if entries is None:

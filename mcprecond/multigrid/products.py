@@ -219,16 +219,12 @@ class Multiplication:
         """Copy the entries to arrays with so much room: the columns first, so that their old array is freed before the
         numbers are copied.
         """
-        xp, used = self.backend.xp, min(self.room, room)
-        assert self.rows is not None
-        columns = xp.empty(room, np.int32)
-        columns[:used] = self.rows.columns[:used]
-        offset = np.result_type(self.rows.begins.dtype, offset_type(room))
-        begins, ends = (places.astype(offset, copy=False) for places in self.rows[:2])
-        self.rows = Rows(begins, ends, columns, self.rows.numbers)
-        numbers = xp.empty(room * self.k, self.dtype)
-        numbers[: used * self.k] = self.rows.numbers[: used * self.k]
-        self.rows, self.room = self.rows._replace(numbers=numbers), room
+        xp, rows = self.backend.xp, self.rows
+        assert rows is not None
+        offset = np.result_type(rows.begins.dtype, offset_type(room))
+        begins, ends = (places.astype(offset, copy=False) for places in rows[:2])
+        self.rows = rows = Rows(begins, ends, with_room(rows.columns, room, xp), rows.numbers)
+        self.rows, self.room = rows._replace(numbers=with_room(rows.numbers, room * self.k, xp)), room
 
     def _launch(
         self,
@@ -321,6 +317,15 @@ def product_pattern(left: Pattern, right: Rows, width: int, backend: Backend, lo
     # The first factor needs no numbers either.
     product = Multiplication((*left, right.numbers), right, 1, 0, width, backend, longest_row)
     return product.in_order(1)[0], product.longest
+
+
+def with_room(array: Any, room: int, xp: Any) -> Any:
+    """A copy of an array with room for so many numbers."""
+    if room <= len(array):
+        return array[:room].copy()
+    larger = xp.empty(room, array.dtype)
+    larger[: len(array)] = array
+    return larger
 
 
 def lanes_that_hold(expected: float, of_right: float, k: int, dtype: Any) -> int:
