@@ -30,7 +30,7 @@ CUDA_CONSTANTS = {"ENTRIES_OF_THREAD": ENTRIES_OF_THREAD, "OF_ROW": OF_ROW}
 
 
 def in_one_dtype(*offsets: Any) -> tuple[Any, ...]:
-    """Row offsets in the widest of their dtypes, as a kernel takes them. Hardly ever do they differ and are copied."""
+    """Row offsets in the widest of their dtypes, as a kernel takes them. Others are copied, which is rare."""
     widest = np.result_type(*(own.dtype for own in offsets))
     return tuple(own if own.dtype == widest else own.astype(widest) for own in offsets)
 

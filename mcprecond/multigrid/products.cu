@@ -541,8 +541,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 4) multiply_into(long long n
 // The position of a column is the number of smaller columns in the row. Rows that were added up in global memory are
 // sorted already.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-    sort_rows(long long teams, long long n, long long width, long long sharing, long long k, Rows from,
-              OFFSET* indptr, int* columns, VALUE* numbers, Control* control) {
+    sort_rows(long long teams, long long n, long long width, long long sharing, long long k, Rows from, OFFSET* indptr,
+              int* columns, VALUE* numbers, Control* control) {
     auto length_of = [=](long long v) { return from.ends[v * SHARING] - from.begins[v * SHARING]; };
     write_offsets(n / SHARING, length_of, indptr, control);
     for (long long i = thread_id() / LANES; i < n; i += thread_count() / LANES) {
