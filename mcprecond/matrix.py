@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any, NoReturn
 
@@ -140,7 +140,7 @@ class AdmittedMatrix:
         xp, n = backend.xp, csr.shape[0]
         degrees, offset = xp.empty(n, np.int32), offset_type(csr.indices.size)
         run = backend.kernels(KERNELS, OFFSET=offset, VALUE=np.float64, LANES=1)
-        run.find_degrees(n, xp.asarray(csr.indptr, dtype=offset), degrees)
+        run.find_degrees(n, csr.indptr.astype(offset, copy=False), degrees)
         if longest_row is None:
             longest_row = int(degrees.max()) + 1 if n else 0
         max_degree = max(longest_row - 1, 0)
@@ -169,12 +169,12 @@ class AdmittedMatrix:
     @cached_property
     def indptr(self) -> Any:
         """Row offsets as kernels take them: int32, or int64 where there are too many entries for that."""
-        return self.backend.xp.asarray(self.csr.indptr, dtype=offset_type(self.csr.indices.size))
+        return self.csr.indptr.astype(offset_type(self.csr.indices.size), copy=False)
 
     @cached_property
     def indices(self) -> Any:
         """Column indices as kernels take them: int32."""
-        return self.backend.xp.asarray(self.csr.indices, dtype=np.int32)
+        return self.csr.indices.astype(np.int32, copy=False)
 
     @cached_property
     def compact_order(self) -> Any | None:
@@ -202,9 +202,14 @@ class AdmittedMatrix:
     def _pivots(self) -> tuple[Any, Any]:
         return read_diagonal(self.indptr, self.indices, self.data, self.backend)
 
-    def renewed(self) -> AdmittedMatrix:
-        """The same matrix after its values have been computed anew: what depends on them is found again."""
-        return replace(self)
+    def renewed(self, **changed: Any) -> AdmittedMatrix:
+        """The same matrix after its values have been computed anew, or with other ones, and other attributes: what
+        depends on values is found again.
+        """
+        matrix = self.knowing(**changed)
+        for found in ("_pivots", "extremes", "compact_order", "_canonical"):
+            matrix.__dict__.pop(found, None)
+        return matrix
 
     def with_spectral_radius(self, radius: float) -> AdmittedMatrix:
         """The same matrix, and all that is known of it, with a bound of the eigenvalues of D^-1 A."""
@@ -264,15 +269,14 @@ class AdmittedMatrix:
 
 def diagonal_of(csr: Any, backend: Backend) -> Any:
     """The diagonal of a square CSR matrix in canonical form, as a new array."""
-    xp = backend.xp
-    indptr = xp.asarray(csr.indptr, dtype=offset_type(csr.indices.size))
-    return read_diagonal(indptr, xp.asarray(csr.indices, dtype=np.int32), csr.data, backend)[0]
+    indptr = csr.indptr.astype(offset_type(csr.indices.size), copy=False)
+    return read_diagonal(indptr, csr.indices.astype(np.int32, copy=False), csr.data, backend)[0]
 
 
 def read_diagonal(indptr: Any, indices: Any, values: Any, backend: Backend) -> tuple[Any, Any]:
     """The diagonal of a CSR matrix in canonical form, and what is reported of it: see `AdmittedMatrix.extremes`."""
-    xp, n = backend.xp, len(indptr) - 1
-    diagonal, report = xp.empty(n, values.dtype), xp.zeros(PIVOTS, np.int64)
+    n = len(indptr) - 1
+    diagonal, report = backend.xp.empty(n, values.dtype), backend.zeros(PIVOTS, np.int64)
     run = backend.kernels(KERNELS, OFFSET=indptr.dtype, VALUE=values.dtype, LANES=1)
     run.find_diagonal(n, indptr, indices, values, diagonal, report)
     return diagonal, report
@@ -282,7 +286,7 @@ def diagonal_places(csr: Any, rows: Any, backend: Backend) -> Any:
     """Where a square CSR matrix in canonical form has the diagonal entries of some rows, which it stores."""
     xp, offset = backend.xp, offset_type(csr.indices.size)
     rows, places = xp.asarray(rows, dtype=np.int64), xp.empty(len(rows), np.int64)
-    indptr, indices = xp.asarray(csr.indptr, dtype=offset), xp.asarray(csr.indices, dtype=np.int32)
+    indptr, indices = csr.indptr.astype(offset, copy=False), csr.indices.astype(np.int32, copy=False)
     run = backend.kernels(KERNELS, OFFSET=offset, VALUE=np.float64, LANES=1)
     run.find_places(len(rows), rows, indptr, indices, places)
     return places

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from graphs import spd, stencil27
 
 from mcprecond import COLORINGS, ILU0, MulticolorDILU, MulticolorGS, MulticolorSGS, color, pcg, problems
 from mcprecond.coloring import Graph
+from mcprecond.multigrid import ClassicalAMG, SmoothedAggregation
 from mcprecond.problems import graphs
 
 FIRST_FIT = {"jp", "greedy", "ecl_gc", "jpl", "cc", "is_minmax", "is_hash", "is_reduce"}
@@ -84,6 +87,33 @@ def test_smoothing(to_device, backend, widened):
     widened()
     wide = MulticolorGS(A, "ecl_gc", sweeps=2).smooth(x, b)
     np.testing.assert_array_equal(backend.to_host(wide), backend.to_host(narrow))
+
+
+@pytest.mark.parametrize("limit", [1, 500, 2000, 9000, 30000])
+@pytest.mark.parametrize(
+    ("A", "build"),
+    [
+        (problems.laplacian((45, 45)), SmoothedAggregation),
+        (problems.elasticity(4), partial(SmoothedAggregation, block_size=3)),
+        (spd(graphs.rmat(9)), SmoothedAggregation),
+        (problems.laplacian((45, 45)), ClassicalAMG),
+        (spd(graphs.rmat(9)), ClassicalAMG),
+    ],
+    ids=["grid", "blocks", "graph", "classical", "classical graph"],
+)
+def test_hierarchies(A, build, limit, to_device, backend, monkeypatch):
+    """Only some of the row offsets have 64 bits where the limit is between the sizes of levels and transfers."""
+    monkeypatch.setattr("mcprecond.multigrid.products.LEAST_ROOM", 1)
+    # The kernel for small levels takes all offsets in one dtype.
+    monkeypatch.setattr("mcprecond.multigrid.small_levels.MOST_ROWS", -1)
+    b, found = to_device(np.random.default_rng(0).uniform(-1, 1, A.shape[0])), []
+    for _ in range(2):
+        M = build(to_device(A), max_coarse=10)
+        found.append(backend.to_host(M @ b))
+        M.update(to_device(3 * A))
+        found.append(backend.to_host(M @ b))
+        monkeypatch.setattr("mcprecond.backends.kernels.INT32_LIMIT", limit)
+    np.testing.assert_array_equal(found[:2], found[2:])
 
 
 def test_assembly_and_the_way_to_the_solution(device, widened):

@@ -48,7 +48,7 @@ HIERARCHY = """
     multigrid.strength OFFSET VALUE LANES=4,8,16,32
     multigrid.aggregation OFFSET LANES=2,4,8,32
     multigrid.patterns OFFSET LANES=2,4,8,16,32
-    multigrid.tentative VALUE LANES=1,4,8,16
+    multigrid.tentative OFFSET VALUE LANES=1,4,8,16
     multigrid.row_sums OFFSET VALUE=SINGLE,VALUE LANES=2,4,8,16
     multigrid.interpolation OFFSET VALUE LANES=4,8,16,32 UNKNOWNS=1 CANDIDATES=1
     multigrid.galerkin OFFSET VALUE UNKNOWNS=1 CANDIDATES=1

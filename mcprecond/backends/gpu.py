@@ -60,19 +60,19 @@ class GpuBackend:
     name: Device = "gpu"
     iterations_per_read = 512
 
-    @property
+    @functools.cached_property
     def xp(self) -> ModuleType:
         import cupy
 
         return cupy
 
-    @property
+    @functools.cached_property
     def sparse(self) -> ModuleType:
         import cupyx.scipy.sparse
 
         return cupyx.scipy.sparse
 
-    @property
+    @functools.cached_property
     def linalg(self) -> ModuleType:
         import cupyx.scipy.sparse.linalg
 

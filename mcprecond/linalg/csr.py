@@ -67,12 +67,12 @@ class Csr(Operator):
         exponent: int | None = None,
         copies: bool = False,
     ) -> None:
-        xp, entries = backend.xp, csr.indices.size
+        entries = csr.indices.size
         self.shape, self._backend, self._exponent = csr.shape, backend, exponent
         self.dtype = np.dtype(dtype or csr.dtype)
         self.rows, self.offset, self.longest_row = csr.shape[0], offset_type(entries), longest_row
-        self.indptr = xp.asarray(csr.indptr, dtype=self.offset)
-        self.indices = xp.asarray(csr.indices, dtype=np.int32)
+        self.indptr = csr.indptr.astype(self.offset, copy=False)
+        self.indices = csr.indices.astype(np.int32, copy=False)
         self.values = csr.data.astype(stored or csr.dtype, copy=copies)
         self.lanes = lanes_for(entries / max(self.rows, 1), PER_LANE)
         self._long_rows = long_rows(self.indptr, longest_row, self.lanes, backend)
@@ -123,11 +123,11 @@ class Csr(Operator):
         return self._backend.sparse.csr_matrix(magnitudes, shape=self.shape) @ abs(v).astype(np.float64)
 
     def new_state(self, columns: int = 1) -> Any:
-        """See `Operator`: the sums of the pieces of long rows, of one column after another."""
+        """See `Operator`: the sums of the pieces of long rows, of one column after another; 0 if there are none."""
         if columns > 1:
             self._columns_run()  # nothing may be compiled while kernels are captured
-        xp, size = self._backend.xp, columns * self._long_rows.work_size
-        return xp.zeros(size, np.float64) if size else xp.empty(0, np.float64)  # CuPy fills even an empty array
+        size = columns * self._long_rows.work_size
+        return self._backend.xp.zeros(size, np.float64) if size else 0
 
     def arrays(self, state: Any) -> tuple[Any, ...]:
         """As kernels take them, in CUDA as a `Matrix`. Views that were kept would come out of a pickle as copies."""
@@ -193,9 +193,9 @@ class LongRows(NamedTuple):
     longest : int
         The length of the longest row that is not cut.
     n_rows, n_pieces : int
-    plan : array of int32
+    plan : array of int32, or 0
         For each piece the number of its row among the long ones; for each long row its number in the matrix, and where
-        its pieces begin.
+        its pieces begin. 0 if there are none.
     """
 
     longest: int
@@ -225,7 +225,7 @@ def long_rows(indptr: Any, longest_row: int, lanes: int, backend: Backend) -> Lo
     """
     xp, longest = backend.xp, LONG * lanes
     if not backend.resident_warps or longest_row <= longest:
-        return LongRows(2**62, 0, 0, xp.empty(1, np.int32))
+        return LongRows(2**62, 0, 0, 0)
     lengths = xp.diff(indptr.astype(np.int64))
     rows = xp.flatnonzero(lengths > longest)
     firsts = xp.zeros(len(rows) + 1, np.int64)

@@ -86,7 +86,7 @@ def inverse_of(csr: Any, backend: Backend, sizes: Callable[[], Any] | None = Non
         return dense.astype(dtype)
     run = backend.kernels(KERNELS, VALUE=wide, LANES=32)
     rows = (
-        *(xp.asarray(array, dtype=np.int32) for array in (csr.indptr, csr.indices)),
+        *(array.astype(np.int32, copy=False) for array in (csr.indptr, csr.indices)),
         csr.data.astype(wide, copy=False),
     )
     run.find_scales(n, *rows, diagonal, scales)

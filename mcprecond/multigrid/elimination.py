@@ -120,7 +120,7 @@ class ExactInterpolation(Interpolation):
         sizes = (n, of_P), (count, of_P), (count, A.indices.size - entries)
         P, R, left = ((xp.empty(rows + 1, offset), xp.empty(size, np.int32)) for rows, size in sizes)
         run.list_rows(n, count, *pattern, offsets, *P, *R, *left)
-        self.columns = P[1]
+        self.pattern = P
         self.csr = canonical_csr(xp.empty(of_P, A.dtype), P[1], P[0], (n, count), backend)
         self.R = canonical_csr(xp.empty(of_P, A.dtype), R[1], R[0], (count, n), backend)
         #: The pattern of the rows of A in C, and their values.
@@ -145,9 +145,8 @@ class SchurComplement(Product):
     def __init__(self, A: AdmittedMatrix, P: ExactInterpolation) -> None:
         self.P, self.R, backend = P, P.R, A.backend
         self.product = Multiplication(*self._factors(), 1, 1, P.count, backend, A.max_degree + 1)
-        pattern, values = self.product.in_order(1)
-        self.columns = pattern[1]
-        coarse = matrix_of_blocks(pattern, 1, 1, P.count, A.dtype, backend, values)
+        self.pattern, values = self.product.in_order(1)
+        coarse = matrix_of_blocks(self.pattern, 1, 1, P.count, A.dtype, backend, values)
         self.longest_row = A.max_degree + 1  # R has no more entries in a row than A
         self.coarse = AdmittedMatrix.computed(coarse, backend, self.product.longest, is_symmetric=A.is_symmetric)
 

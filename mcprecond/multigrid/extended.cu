@@ -15,8 +15,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 // Write the points from which point i interpolates to `points`, from indptr[i] on, and their number to counts[i + 1].
 // Likewise write the numbers of the coarse points among them to `coarse`, and where these begin and end.
 extern "C" __global__ void find_points(long long n, const OFFSET* indptr, const int* indices,
-                                       const unsigned char* flags, const int* numbers, OFFSET* counts,
-                                       long long* begins, long long* ends, int* points, int* coarse) {
+                                       const unsigned char* flags, const int* numbers, OFFSET* counts, OFFSET* begins,
+                                       OFFSET* ends, int* points, int* coarse) {
     long long i = thread_id() / LANES;
     if (i >= n) return;
     OFFSET begin = indptr[i], end = indptr[i + 1], place = begin, coarse_place = begin;

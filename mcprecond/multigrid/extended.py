@@ -72,11 +72,12 @@ class ExtendedWeights:
         # `members` lists the points from which each point interpolates, and `coarse` the numbers of the coarse points
         # among them.
         counts, (points, coarse) = xp.empty(n + 1, A.indptr.dtype), xp.empty((2, entries), np.int32)
-        begins, ends = xp.empty((2, n), np.int64)
+        begins, ends = xp.empty((2, n), A.indptr.dtype)
         run.find_points(n, A.indptr, A.indices, self.flags, self.numbers, counts, begins, ends, points, coarse)
         members = gather_rows(A.indptr, counts, points, A.backend)
         right = Rows(begins, ends, coarse, A.data[:0])
-        self.pattern, _ = product_pattern(members, right, self.count, A.backend, A.max_degree + 1)
+        (offsets, columns), _ = product_pattern(members, right, self.count, A.backend, A.max_degree + 1)
+        self.pattern = offsets.astype(np.int64), columns  # as the kernels here take it
 
     def values(self, A: AdmittedMatrix) -> Any:
         """Compute the weights."""
@@ -123,10 +124,10 @@ class ExtendedInterpolation(Interpolation):
         relaxed = None
         if near is not None and bool((rows := near & (extended.numbers < 0)).any()):
             relaxed, pattern = self._relax(A, xp.flatnonzero(rows), weights, hops)
-        self.columns = pattern[1]
         self.csr = matrix_of_blocks(pattern, 1, 1, self.count, A.dtype, backend)
+        self.pattern = self.csr.indptr, pattern[1]
         self._put(A, weights, relaxed)
-        self.AP = product_with(A, pattern, self)
+        self.AP = product_with(A, self)
         if most < MOST:
             self.remark = f", {most} weights in a row of P" if most > 1 else ", one weight in a row of P"
 

@@ -13,7 +13,7 @@ import numpy as np
 from mcprecond.backends import KernelSet
 from mcprecond.matrix import AdmittedMatrix, diagonal_places
 from mcprecond.multigrid.interpolation import Interpolation
-from mcprecond.multigrid.patterns import Pattern, matrix_of_blocks, offsets_of, transpose_pattern
+from mcprecond.multigrid.patterns import Pattern, matrix_of_blocks, transpose_pattern
 from mcprecond.multigrid.products import Arrays, Multiplication, Rows
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE UNKNOWNS CANDIDATES")
@@ -29,8 +29,8 @@ class Product(ABC):
         P^H. Between updates, its values may be stored in a narrower dtype than those of A; see `Level`.
     coarse : AdmittedMatrix
         R A P. Its values may be stored in a narrower dtype as well.
-    columns : array of int32
-        The columns of R A P, by nodes.
+    pattern : pattern
+        Of R A P, by nodes.
     longest_row : int
         The length of the longest row of R.
     """
@@ -38,13 +38,8 @@ class Product(ABC):
     P: Interpolation
     R: Any
     coarse: AdmittedMatrix
-    columns: Any
+    pattern: Pattern
     longest_row: int
-
-    @property
-    def pattern(self) -> Pattern:
-        """That of the coarse matrix, by nodes."""
-        return offsets_of(self.coarse.csr, self.P.k, self.P.k), self.columns
 
     @abstractmethod
     def update(self, A: AdmittedMatrix) -> None:
@@ -70,9 +65,8 @@ class Galerkin(Product):
         self.longest_row = int(longest[0]) * b
         self._update_adjoint(A)
         self.product = Multiplication(self._arrays_of_R(), P.AP.take(), 1, k, count, backend, self.longest_row)
-        pattern, values = self.product.in_order(k)
-        self.columns = pattern[1]
-        coarse = matrix_of_blocks(pattern, k, k, count, dtype, backend, values)
+        self.pattern, values = self.product.in_order(k)
+        coarse = matrix_of_blocks(self.pattern, k, k, count, dtype, backend, values)
         longest = self.product.longest * k
         self.coarse = AdmittedMatrix.computed(coarse, backend, longest, is_symmetric=A.is_symmetric)
         self._fill_empty(A)
@@ -84,7 +78,7 @@ class Galerkin(Product):
         """R = P^H."""
         P, (b, k) = self.P, (self.P.b, self.P.k)
         run = A.backend.kernels(KERNELS, OFFSET=self.places.dtype, VALUE=A.dtype, UNKNOWNS=b, CANDIDATES=k)
-        of_R, of_P = (self.R.indptr, self._columns_of_R), (P.csr.indptr, P.columns)
+        of_R, of_P = (self.R.indptr, self._columns_of_R), (P.csr.indptr, P.pattern[1])
         run.take_adjoint(len(self.places), b, k, *of_R, self.places, *of_P, P.csr.data, self.R.data)
 
     def _fill_empty(self, A: AdmittedMatrix) -> None:

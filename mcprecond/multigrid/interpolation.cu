@@ -24,12 +24,12 @@ __device__ __forceinline__ bool find_strong(int j, const int* strong, OFFSET& ne
 extern "C" __global__ void smooth_filtered(long long n, long long count, const OFFSET* indptr, const int* indices,
                                            const VALUE* values, const OFFSET* strong_indptr, const int* strong,
                                            double factor, const int* labels, const VALUE* Q, const VALUE* B,
-                                           const long long* P_indptr, const int* P_columns, VALUE* P) {
+                                           const OFFSET* P_indptr, const int* P_columns, VALUE* P) {
     long long i = thread_id() / LANES;
     if (i >= n) return;
     OFFSET begin = indptr[i], end = indptr[i + 1], stop = strong_indptr[i + 1];
-    for (long long first = P_indptr[i]; first < P_indptr[i + 1]; first += LANES) {
-        long long own = first + team_lane();
+    for (OFFSET first = P_indptr[i]; first < P_indptr[i + 1]; first += LANES) {
+        OFFSET own = first + team_lane();
         int label = own < P_indptr[i + 1] ? P_columns[own] : -1;
         OFFSET next = strong_indptr[i];
         VALUE sum = VALUE(), diagonal = VALUE();
@@ -64,7 +64,7 @@ extern "C" __global__ void smooth_filtered(long long n, long long count, const O
 extern "C" __global__ void smooth_rows(long long n, long long b, long long k, long long count, const OFFSET* indptr,
                                        const int* indices, const VALUE* values, double factor, const VALUE* dinv,
                                        const int* labels, const VALUE* Q, long long moves, const VALUE* B,
-                                       const VALUE* R, const long long* P_indptr, const int* P_columns, VALUE* P) {
+                                       const VALUE* R, const OFFSET* P_indptr, const int* P_columns, VALUE* P) {
     long long i = thread_id() / LANES;
     if (i >= n) return;
     KNOWN_SIZES;

@@ -30,7 +30,7 @@ from mcprecond.backends.sorting import lower_bound
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix
 from mcprecond.multigrid.main_aggregates import main_aggregates
-from mcprecond.multigrid.patterns import PARTS, Pattern, least_entries, matrix_of_blocks, offsets_of
+from mcprecond.multigrid.patterns import PARTS, Pattern, least_entries, matrix_of_blocks
 from mcprecond.multigrid.products import Multiplication, Rows, place_of, product_pattern, take_row
 from mcprecond.multigrid.spectrum import jacobi_weights
 from mcprecond.multigrid.strength import Connections
@@ -57,8 +57,8 @@ class Interpolation(ABC):
         Nodes of the coarse level.
     csr : sparse matrix
         P. Between updates, its values may be stored in a narrower dtype than those of A; see `Level`.
-    columns : array of int32
-        The columns of P, by nodes.
+    pattern : pattern
+        Of P, by nodes.
     AP : Multiplication
         A P, with the blocks of a row of P in a row.
     longest_row : int
@@ -73,26 +73,19 @@ class Interpolation(ABC):
     k: int
     count: int
     csr: Any
-    columns: Any
+    pattern: Pattern
     AP: Multiplication
     longest_row: int
     empty: Any
-
-    @property
-    def pattern(self) -> Pattern:
-        """That of P, by nodes."""
-        return offsets_of(self.csr, self.b, self.k), self.columns
 
     @abstractmethod
     def update(self, A: AdmittedMatrix) -> None:
         """Compute the values of P for those of A. Launches kernels only."""
 
 
-def product_with(A: AdmittedMatrix, pattern: Pattern, P: Interpolation, most: float = np.inf) -> Multiplication:
-    """Compute A P, where P has a pattern, but keep it only if it does not have more than so many entries, each of a row
-    of a block of P.
-    """
-    factors = (A.indptr, A.indices, A.data), Rows.of(pattern, P.csr.data)
+def product_with(A: AdmittedMatrix, P: Interpolation, most: float = np.inf) -> Multiplication:
+    """Compute A P, but keep it only if it does not have more than so many entries, each of a row of a block of P."""
+    factors = (A.indptr, A.indices, A.data), Rows.of(P.pattern, P.csr.data)
     product = Multiplication(*factors, P.b, P.k, P.count, A.backend, A.max_degree + 1, most)
     product.shrink()
     return product
@@ -172,10 +165,10 @@ class SmoothedInterpolation(Interpolation):
 
     def _multiply(self, A: AdmittedMatrix, pattern: Pattern, most_blocks: int, most: float = np.inf) -> None:
         """Take a pattern, whose longest row has so many blocks at most, and compute P and A P."""
-        self.columns, self.longest_row = pattern[1], most_blocks * self.k
+        self.pattern, self.longest_row = pattern, most_blocks * self.k
         self.csr = matrix_of_blocks(pattern, self.b, self.k, self.count, A.dtype, A.backend)
-        self._smooth(A, pattern)
-        self.AP = product_with(A, pattern, self, most)
+        self.update(A)
+        self.AP = product_with(A, self, most)
 
     def take(self, T: Tentative, B: Any) -> None:
         """Take another T with the same aggregates, and its candidates; the values of P follow by an update."""
@@ -184,12 +177,10 @@ class SmoothedInterpolation(Interpolation):
         self._B = B.reshape(-1) if needs_B else None
 
     def update(self, A: AdmittedMatrix) -> None:
-        self._smooth(A, self.pattern)
-
-    def _smooth(self, A: AdmittedMatrix, pattern: Pattern) -> None:
-        """Compute the values of P, which has a pattern."""
         backend, n, b, k = A.backend, A.shape[0], self.b, self.k
-        per_row, Q, result = len(self.columns) / max(n // b, 1), self.T.Q.reshape(-1), (*pattern, self.csr.data)
+        offsets, columns = self.pattern
+        per_row, Q = len(columns) / max(n // b, 1), self.T.Q.reshape(-1)
+        result = offsets.astype(A.indptr.dtype, copy=False), columns, self.csr.data
         macros = {"OFFSET": A.indptr.dtype, "VALUE": A.dtype, "UNKNOWNS": b, "CANDIDATES": k}
         run = backend.kernels(KERNELS, **macros, LANES=lanes_for(2 * k * per_row))
         matrix = A.indptr, A.indices, A.data

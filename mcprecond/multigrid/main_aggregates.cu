@@ -2,14 +2,14 @@
 
 #include "multigrid/team.cuh"
 
-extern "C" __global__ void find_main(long long n, const long long* P_indptr, const int* columns, const OFFSET* indptr,
-                                     const int* indices, const int* labels, long long* counts, int* found) {
+extern "C" __global__ void find_main(long long n, const OFFSET* P_indptr, const int* columns, const OFFSET* indptr,
+                                     const int* indices, const int* labels, OFFSET* counts, int* found) {
     long long v = thread_id() / LANES;
     if (v >= n) return;
     if (thread_id() == 0) *counts = 0;
-    long long begin = P_indptr[v], place = begin;
-    for (long long first = begin; first < P_indptr[v + 1]; first += LANES) {
-        long long e = first + team_lane();
+    OFFSET begin = P_indptr[v], place = begin;
+    for (OFFSET first = begin; first < P_indptr[v + 1]; first += LANES) {
+        OFFSET e = first + team_lane();
         bool is_main = false;
         if (e < P_indptr[v + 1]) {
             OFFSET count = 0;

@@ -14,7 +14,7 @@ import numpy as np
 
 from mcprecond.backends import Backend, KernelSet
 from mcprecond.linalg.csr import lanes_for
-from mcprecond.multigrid.patterns import Pattern, gather_rows
+from mcprecond.multigrid.patterns import Pattern, gather_rows, in_one_dtype
 
 KERNELS = KernelSet(__file__, "OFFSET LANES")
 
@@ -37,10 +37,11 @@ def main_aggregates(pattern: Pattern, strong: Pattern, labels: Any, backend: Bac
         The aggregate of each node; rows of nodes without one keep all blocks.
     """
     xp, n, blocks = backend.xp, len(labels), len(pattern[1])
-    counts, found = xp.empty(n + 1, np.int64), xp.empty(blocks, np.int32)
-    run = backend.kernels(KERNELS, OFFSET=strong[0].dtype, LANES=lanes_for(blocks / max(n, 1)))
-    run.find_main(n, *pattern, *strong, labels, counts, found)
-    return gather_rows(pattern[0], counts, found, backend)
+    of_P, of_strong = in_one_dtype(pattern[0], strong[0])
+    counts, found = xp.empty(n + 1, of_P.dtype), xp.empty(blocks, np.int32)
+    run = backend.kernels(KERNELS, OFFSET=of_P.dtype, LANES=lanes_for(blocks / max(n, 1)))
+    run.find_main(n, of_P, pattern[1], of_strong, strong[1], labels, counts, found)
+    return gather_rows(of_P, counts, found, backend)
 
 
 @KERNELS.per_item

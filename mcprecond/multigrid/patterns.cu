@@ -17,13 +17,18 @@ __device__ void list_entries(long long c, long long entries, const int* columns,
     }
 }
 
+__device__ __forceinline__ int add_to(int* count, int number) { return atomicAdd(count, number); }
+__device__ __forceinline__ int add_to(long long* count, int number) {
+    return (int)atomicAdd((uint64*)count, (uint64)number);
+}
+
 // Increment the number of entries of a column, and return its old value. The whole warp calls this function. Threads
 // with the same column share one atomic operation, since neighboring rows often have entries in the same columns. A
 // thread without an entry passes column -1.
-__device__ __forceinline__ int count_entry(int column, long long* counts) {
+__device__ __forceinline__ int count_entry(int column, OFFSET* counts) {
     uint32 same = __match_any_sync(FULL_WARP, column);
     int first = __ffs(same) - 1, before = 0;
-    if (lane_id() == first && column >= 0) before = (int)atomicAdd((uint64*)&counts[column], (uint64)__popc(same));
+    if (lane_id() == first && column >= 0) before = add_to(&counts[column], __popc(same));
     return __shfl_sync(FULL_WARP, before, first) + __popc(same & (1u << lane_id()) - 1);
 }
 
@@ -31,8 +36,8 @@ __device__ __forceinline__ int count_entry(int column, long long* counts) {
 // the position of an entry is the number of entries before it in the column. If a column is so long that sorting would
 // take longer than reading all entries, `list_entries` lists them.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-    transpose(long long threads, long long entries, long long n, long long width, const long long* indptr,
-              const int* columns, long long* offsets, int* rows, OFFSET* places, int* numbers, int* rows_of_entries,
+    transpose(long long threads, long long entries, long long n, long long width, const OFFSET* indptr,
+              const int* columns, OFFSET* offsets, int* rows, OFFSET* places, int* numbers, int* rows_of_entries,
               OFFSET* found, Control* control) {
     for (long long c = thread_id(); c < width; c += thread_count()) offsets[c] = 0;
     for (long long v = thread_id() / OF_ROW; v < n; v += thread_count() / OF_ROW)
@@ -72,7 +77,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
     }
 }
 
-extern "C" __global__ void list_blocks(long long offsets, long long rows, long long columns, const long long* indptr,
+extern "C" __global__ void list_blocks(long long offsets, long long rows, long long columns, const OFFSET* indptr,
                                        const int* blocks, OFFSET* result_indptr, int* result) {
     long long i = thread_id();
     if (i >= offsets) return;
@@ -95,11 +100,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK)
 }
 
 extern "C" __global__ void find_longest_lists(long long n, const OFFSET* indptr, const int* members,
-                                              const long long* list_indptr, long long* lengths) {
+                                              const OFFSET* list_indptr, long long* lengths) {
     long long v = thread_id() / LANES, longest = 0;
     if (v >= n) return;
     for (OFFSET e = indptr[v] + team_lane(); e < indptr[v + 1]; e += LANES)
-        longest = max(longest, list_indptr[members[e] + 1] - list_indptr[members[e]]);
+        longest = max(longest, (long long)(list_indptr[members[e] + 1] - list_indptr[members[e]]));
     longest = team_max(longest);
     if (team_lane() == 0) lengths[v] = longest;
 }

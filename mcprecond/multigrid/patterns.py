@@ -1,7 +1,7 @@
 """Patterns of sparse matrices: transposes, rows that are put one behind the other, and matrices of blocks.
 
-A pattern is a pair of arrays: row offsets in int64, and the sorted columns of each row in int32. Where unknowns come in
-nodes it is a pattern of nodes, and an entry stands for a dense block.
+A pattern is a pair of arrays: row offsets in int32 or int64, and the sorted columns of each row in int32. Where
+unknowns come in nodes it is a pattern of nodes, and an entry stands for a dense block.
 """
 
 from __future__ import annotations
@@ -29,6 +29,12 @@ OF_ROW = 4
 CUDA_CONSTANTS = {"ENTRIES_OF_THREAD": ENTRIES_OF_THREAD, "OF_ROW": OF_ROW}
 
 
+def in_one_dtype(*offsets: Any) -> tuple[Any, ...]:
+    """Row offsets in the widest of their dtypes, as a kernel takes them. Others are copied, which is rare."""
+    widest = np.result_type(*(own.dtype for own in offsets))
+    return tuple(own if own.dtype == widest else own.astype(widest) for own in offsets)
+
+
 def gather_rows(begins: Any, counts: Any, found: Any, backend: Backend, entries: int | None = None) -> Pattern:
     """Return rows that lie apart, one behind the other: their offsets, in the dtype of `begins`, and their entries.
 
@@ -45,7 +51,7 @@ def gather_rows(begins: Any, counts: Any, found: Any, backend: Backend, entries:
     if entries == len(found):
         return begins, found
     n, room = len(begins) - 1, len(found) if entries is None else entries
-    indptr, columns = backend.xp.empty_like(begins), backend.xp.empty(room, np.int32)
+    indptr, columns = backend.xp.empty(n + 1, begins.dtype), backend.xp.empty(room, np.int32)
     run = backend.kernels(KERNELS, OFFSET=begins.dtype, LANES=max(lanes_for(room / max(n, 1), 4), 4))
     run.gather(max(n, 1), n, begins, counts, found, indptr, columns, new_control(backend))
     if entries is None:
@@ -60,9 +66,9 @@ def least_entries(left: Pattern, right: Pattern, backend: Backend) -> int:
     """
     rows = len(left[0]) - 1
     lengths = backend.xp.empty(rows, np.int64)
-    lanes = lanes_for(len(left[1]) / max(rows, 1))
-    run = backend.kernels(KERNELS, OFFSET=left[0].dtype, LANES=lanes)
-    run.find_longest_lists(rows, *left, right[0], lengths)
+    offsets, of_lists = in_one_dtype(left[0], right[0])
+    run = backend.kernels(KERNELS, OFFSET=offsets.dtype, LANES=lanes_for(len(left[1]) / max(rows, 1)))
+    run.find_longest_lists(rows, offsets, left[1], of_lists, lengths)
     return int(lengths.sum())
 
 
@@ -74,14 +80,13 @@ def transpose_pattern(pattern: Pattern, width: int, backend: Backend) -> tuple[P
     (None) each row has one entry.
     """
     xp, (indptr, columns) = backend.xp, pattern
-    entries = len(columns)
+    entries, offset = len(columns), offset_type(len(columns))
     n = 0 if indptr is None else len(indptr) - 1
-    indptr = xp.empty(0, np.int64) if indptr is None else indptr
-    offsets, rows = xp.empty(width + 1, np.int64), xp.empty(entries, np.int32)
-    places, found = (xp.empty(entries, offset_type(entries)) for _ in range(2))
-    numbers, rows_of_entries = xp.empty(entries, np.int32), xp.empty(entries if n else 0, np.int32)
+    offsets, places, found = (xp.empty(size, offset) for size in (width + 1, entries, entries))
+    rows, (numbers, rows_of_entries) = xp.empty(entries, np.int32), xp.empty((2, entries), np.int32)
+    indptr = offsets if indptr is None else indptr.astype(offset, copy=False)
     control = new_control(backend)
-    run = backend.kernels(KERNELS, OFFSET=places.dtype, LANES=lanes_for(entries / max(width, 1)))
+    run = backend.kernels(KERNELS, OFFSET=offset, LANES=lanes_for(entries / max(width, 1)))
     threads = max(entries, width, 1)
     run.transpose(
         threads, entries, n, width, indptr, columns, offsets, rows, places, numbers, rows_of_entries, found, control
@@ -112,20 +117,15 @@ def matrix_of_blocks(
     if max(nodes * rows, width * columns) >= 2**31:
         raise ValueError("a level has more unknowns than indices of 32 bits have room for")
     offset = offset_type(entries)
+    offsets = offsets.astype(offset, copy=False)
     if rows == columns == 1:
-        indptr, indices = offsets.astype(offset), blocks
+        indptr, indices = offsets, blocks
     else:
         indptr, indices = xp.empty(nodes * rows + 1, offset), xp.empty(entries, np.int32)
         run = backend.kernels(KERNELS, OFFSET=offset, LANES=1)
-        run.list_blocks(len(indptr), rows, columns, *pattern, indptr, indices)
+        run.list_blocks(len(indptr), rows, columns, offsets, blocks, indptr, indices)
     values = xp.empty(entries, dtype) if values is None else values
     return canonical_csr(values, indices, indptr, (nodes * rows, width * columns), backend)
-
-
-def offsets_of(csr: Any, rows: int, columns: int) -> Any:
-    """The row offsets of the pattern that `matrix_of_blocks` has made this matrix from, as a new array."""
-    offsets = csr.indptr[::rows].astype(np.int64)
-    return offsets if rows == columns == 1 else offsets // (rows * columns)
 
 
 # On the CPU.

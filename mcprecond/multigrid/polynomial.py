@@ -43,7 +43,7 @@ class Polynomial(Smoother):
     def __init__(self, matrix: AdmittedMatrix, degree: int, dtype: Any = None) -> None:
         self.shape, self.degree, self._backend = matrix.shape, degree, matrix.backend
         self._take(product_with(matrix, dtype=dtype, copies=not matrix.is_ours))
-        self.dinv = self._weights(matrix)
+        self.dinv = self._weights(matrix).astype(self.dtype, copy=False)
         self.coefficients = self._coefficients()
 
     def _take(self, A: Csr) -> None:
@@ -58,7 +58,7 @@ class Polynomial(Smoother):
         return other
 
     def _weights(self, matrix: AdmittedMatrix) -> Any:
-        return jacobi_weights(matrix).astype(self.dtype, copy=False)
+        return jacobi_weights(matrix)
 
     def _coefficients(self) -> list[tuple[float, float]]:
         return chebyshev_coefficients(self.degree)
@@ -134,7 +134,7 @@ class DampedJacobi(Polynomial):
         super().__init__(matrix, STEPS, dtype)
 
     def _weights(self, matrix: AdmittedMatrix) -> Any:
-        return bounded_inverse_diagonal(matrix).astype(self.dtype, copy=False)
+        return bounded_inverse_diagonal(matrix)
 
     def _coefficients(self) -> list[tuple[float, float]]:
         return [(0.0, DAMPING)] * self.degree

@@ -16,7 +16,7 @@ struct Csr {
 };
 
 struct Rows {
-    long long *begins, *ends;
+    OFFSET *begins, *ends;
     int* columns;
     VALUE* numbers;
 };
@@ -511,7 +511,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 4) multiply_rows(long long n
         if (i >= 0 && !is_there && leads) left_over[atomicAdd(&found[LEFT_OVER], (uint64)1)] = (int)i;
         long long place = own.take(count, reserved, &found[USED]);
         bool has_room = place + count <= room;
-        if (is_there && leads && has_room) result.begins[i] = place, result.ends[i] = place + count;
+        if (is_there && leads && has_room) result.begins[i] = (OFFSET)place, result.ends[i] = (OFFSET)(place + count);
         if (is_there && leads && !has_room) left_over[n - 1 - atomicAdd(&found[WAITING], (uint64)1)] = (int)i;
         sums.take_all(is_there && has_room, result.columns + place, result.numbers + place * WIDTH);
         (has_room ? own.entries : own.lacking) += count;
@@ -541,8 +541,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 4) multiply_into(long long n
 // The position of a column is the number of smaller columns in the row. Rows that were added up in global memory are
 // sorted already.
 extern "C" __global__ void __launch_bounds__(BLOCK)
-    sort_rows(long long teams, long long n, long long width, long long sharing, long long k, Rows from,
-              long long* indptr, int* columns, VALUE* numbers, Control* control) {
+    sort_rows(long long teams, long long n, long long width, long long sharing, long long k, Rows from, OFFSET* indptr,
+              int* columns, VALUE* numbers, Control* control) {
     auto length_of = [=](long long v) { return from.ends[v * SHARING] - from.begins[v * SHARING]; };
     write_offsets(n / SHARING, length_of, indptr, control);
     for (long long i = thread_id() / LANES; i < n; i += thread_count() / LANES) {

@@ -21,7 +21,7 @@ from mcprecond.backends.cuda_source import BLOCK, WARP
 from mcprecond.backends.team.atomics import atomic_add, atomic_max
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import rows_of
-from mcprecond.multigrid.patterns import PARTS, Pattern, new_control, sort_columns
+from mcprecond.multigrid.patterns import PARTS, Pattern, in_one_dtype, new_control, sort_columns
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES SHARING WIDTH WIDE=0")
 
@@ -71,7 +71,7 @@ class Rows(NamedTuple):
 
     Attributes
     ----------
-    begins, ends : arrays of int64
+    begins, ends : arrays of int32 or int64
         The places in `columns` where each list begins and ends. Rows may share a list, as those of a node do.
     columns : array of int32
     numbers : array
@@ -96,8 +96,8 @@ class Stage(NamedTuple):
     ----------
     lanes : int
         How many threads share a row; with a block, rows are added up in memory.
-    rows : array of int32
-        Which rows; none if it is for all of them.
+    rows : array of int32, or None
+        Which rows, if it is not for all of them.
     length : int
         How many.
     """
@@ -185,16 +185,18 @@ class Multiplication:
         xp = self.backend.xp
         found = self.backend.zeros(COUNTERS, np.int64)
         self.stages, self.entries, self.longest = list[Stage](), 0, 0
-        begins, ends = xp.empty((2, self.n), np.int64)
+        # The kernel writes places in the dtype of all row offsets.
+        offset = np.result_type(left[0].dtype, right.begins.dtype, offset_type(self.room))
+        begins, ends = xp.empty((2, self.n), offset)
         # The arrays have no other name here, so that `_move` frees them.
         self.rows = Rows(begins, ends, xp.empty(self.room, np.int32), xp.empty(self.room * self.k, self.dtype))
-        stage, is_again, later = Stage(lanes, xp.empty(0, np.int32), self.n), False, list[Stage]()
+        stage, is_again, later = Stage(lanes, None, self.n), False, list[Stage]()
         while True:
             if not is_again:
                 self.stages.append(stage)
             left_over = xp.empty(stage.length, np.int32)
-            run, first, last = self._launch(stage, left, right)
-            run.multiply_rows(*first, self.room, reserved, found, *self.backend.record(self.rows), left_over, *last)
+            before = self.room, reserved, found
+            self._launch("multiply_rows", stage, left, right, before, self.rows, (left_over,))
             used, self.longest, self.entries, lacking, count, waiting = map(int, self.backend.to_host(found))
             if count:
                 later.append(Stage(WARP if stage.lanes < WARP else BLOCK, left_over[:count], count))
@@ -217,29 +219,40 @@ class Multiplication:
         """Copy the entries to arrays with so much room: the columns first, so that their old array is freed before the
         numbers are copied.
         """
-        xp, used = self.backend.xp, min(self.room, room)
-        assert self.rows is not None
-        columns = xp.empty(room, np.int32)
-        columns[:used] = self.rows.columns[:used]
-        self.rows = self.rows._replace(columns=columns)
-        numbers = xp.empty(room * self.k, self.dtype)
-        numbers[: used * self.k] = self.rows.numbers[: used * self.k]
-        self.rows, self.room = self.rows._replace(numbers=numbers), room
+        xp, rows = self.backend.xp, self.rows
+        assert rows is not None
+        offset = np.result_type(rows.begins.dtype, offset_type(room))
+        begins, ends = (places.astype(offset, copy=False) for places in rows[:2])
+        self.rows = rows = Rows(begins, ends, with_room(rows.columns, room, xp), rows.numbers)
+        self.rows, self.room = rows._replace(numbers=with_room(rows.numbers, room * self.k, xp)), room
 
-    def _launch(self, stage: Stage, left: Arrays, right: Rows) -> tuple[Any, tuple[Any, ...], tuple[Any, ...]]:
-        """Return the kernels of a stage, and their first and last arguments."""
-        xp, wide = self.backend.xp, int(stage.lanes == BLOCK)
-        macros = {"OFFSET": left[0].dtype, "VALUE": self.dtype, "SHARING": self.sharing, "WIDTH": self.k, "WIDE": wide}
+    def _launch(
+        self,
+        kernel: str,
+        stage: Stage,
+        left: Arrays,
+        right: Rows,
+        before: tuple[Any, ...],
+        result: Rows,
+        behind: tuple[Any, ...] = (),
+    ) -> None:
+        """Launch a kernel for the rows of a stage, with arguments of its own before and behind the result."""
+        xp, record, wide = self.backend.xp, self.backend.record, int(stage.lanes == BLOCK)
+        indptr, *places = in_one_dtype(left[0], *right[:2], *result[:2])
+        macros = {"OFFSET": indptr.dtype, "VALUE": self.dtype, "SHARING": self.sharing, "WIDTH": self.k, "WIDE": wide}
         run = self.backend.kernels(KERNELS, **macros, LANES=stage.lanes)
-        of_matrices = *self.backend.record(left), *self.backend.record(right)
-        first = stage.length, self.width, self.sharing, self.k, int(stage.rows.size > 0), stage.rows, *of_matrices
-        blocks, words = 0, -(-self.width // 32)
+        of_factors = *record((indptr, *left[1:])), *record((*places[:2], *right[2:]))
+        unread = left[1]  # stands for arrays that are not needed
+        is_listed, rows = (0, unread) if stage.rows is None else (1, stage.rows)
+        of_rows = stage.length, self.width, self.sharing, self.k, is_listed, rows
+        of_result = record((*places[2:], *result[2:]))
+        blocks, sums, marks = 0, unread, unread
         if wide:
+            words = -(-self.width // 32)
             most = MOST_BYTES // (self.width * self.k * self.dtype.itemsize + 4 * words)
             blocks = max(min(stage.length, most, self.backend.resident_warps * WARP // BLOCK), 1)
-        new = xp.zeros if wide else xp.empty  # CuPy fills even an array without elements
-        sums, marks = new(blocks * self.width * self.k, self.dtype), new(blocks * words, np.uint32)
-        return run, first, (blocks, sums, marks)
+            sums, marks = xp.zeros(blocks * self.width * self.k, self.dtype), xp.zeros(blocks * words, np.uint32)
+        getattr(run, kernel)(*of_rows, *of_factors, *before, *of_result, *behind, blocks, sums, marks)
 
     def _sum_of_pieces(self) -> Arrays:
         """The matrix that adds up the pieces of each row."""
@@ -256,15 +269,13 @@ class Multiplication:
         self.shrink()
         rows, self.rows = self.rows, None
         assert rows is not None
-        begins, ends = (places.astype(offset_type(self.room)) for places in rows[:2])
+        begins, ends = (places.astype(offset_type(self.room), copy=False) for places in rows[:2])
         self._kept = begins, ends, rows.columns
         return rows
 
     def compute(self, left: Arrays, right: Rows) -> Rows:
         """Return the product with other numbers of the factors. Launches kernels only."""
-        begins, ends, columns = self._kept
-        numbers = self.backend.xp.empty(self.room * self.k, self.dtype)
-        rows = Rows(begins.astype(np.int64), ends.astype(np.int64), columns, numbers)
+        rows = Rows(*self._kept, self.backend.xp.empty(self.room * self.k, self.dtype))
         self.compute_into(left, right, rows, 1)
         return rows
 
@@ -275,8 +286,7 @@ class Multiplication:
         if self.pieces is not None:
             left, right = self._sum_of_pieces(), self.pieces.compute((self.offsets, *left[1:]), right)
         for stage in self.stages:
-            run, first, last = self._launch(stage, left, right)
-            run.multiply_into(*first, sharing, *self.backend.record(result), *last)
+            self._launch("multiply_into", stage, left, right, (sharing,), result)
 
     def in_order(self, sharing: int) -> tuple[Pattern, Any]:
         """Return the pattern of the product with sorted rows, and its numbers; `rows` is forgotten.
@@ -288,16 +298,16 @@ class Multiplication:
         """
         rows, xp = self.rows, self.backend.xp
         assert rows is not None
-        indptr = xp.empty(self.n // sharing + 1, np.int64)
+        indptr = xp.empty(self.n // sharing + 1, rows.begins.dtype)
         columns, numbers = xp.empty(self.entries // sharing, np.int32), xp.empty(self.entries * self.k, self.dtype)
         lanes = max(lanes_for(self.entries / max(self.n, 1)), LEAST_LANES)
-        macros = {"OFFSET": np.int32, "VALUE": self.dtype, "SHARING": sharing, "WIDTH": self.k, "LANES": lanes}
+        macros = {"OFFSET": indptr.dtype, "VALUE": self.dtype, "SHARING": sharing, "WIDTH": self.k, "LANES": lanes}
         run = self.backend.kernels(KERNELS, **macros)
         sizes, result = (self.n, self.width, sharing, self.k), (indptr, columns, numbers)
         control = new_control(self.backend)
         run.sort_rows(max(self.n, 1), *sizes, *self.backend.record(rows), *result, control)
         self.rows = None
-        return (indptr, columns), numbers
+        return (indptr.astype(offset_type(len(columns)), copy=False), columns), numbers
 
 
 def product_pattern(left: Pattern, right: Rows, width: int, backend: Backend, longest_row: int) -> tuple[Pattern, int]:
@@ -307,6 +317,15 @@ def product_pattern(left: Pattern, right: Rows, width: int, backend: Backend, lo
     # The first factor needs no numbers either.
     product = Multiplication((*left, right.numbers), right, 1, 0, width, backend, longest_row)
     return product.in_order(1)[0], product.longest
+
+
+def with_room(array: Any, room: int, xp: Any) -> Any:
+    """A copy of an array with room for so many numbers."""
+    if room <= len(array):
+        return array[:room].copy()
+    larger = xp.empty(room, array.dtype)
+    larger[: len(array)] = array
+    return larger
 
 
 def lanes_that_hold(expected: float, of_right: float, k: int, dtype: Any) -> int:
@@ -326,7 +345,7 @@ def cut_rows(indptr: Any, xp: Any) -> tuple[Any, Any]:
     number = xp.arange(int(of_rows[-1]))
     rows = rows_of(of_rows, number, xp)
     offsets = xp.concatenate((indptr[rows] + PIECE * (number - of_rows[rows]), indptr[-1:]))
-    return offsets.astype(np.int64), of_rows
+    return offsets.astype(indptr.dtype, copy=False), of_rows.astype(offset_type(len(number)), copy=False)
 
 
 # On the CPU. Rows are added up in an array with a place for every column, which is zero again after each row.

@@ -140,12 +140,12 @@ class Budget:
 
     def add(self, nodes: AdmittedMatrix, P: Interpolation | None = None) -> None:
         """Add a level; where points are eliminated, cycles read P in place of A."""
-        self.entries += nodes.indices.size if P is None else len(P.columns)
+        self.entries += nodes.indices.size if P is None else len(P.pattern[1])
         self.most = self.most or self.complexity * nodes.indices.size
 
     def allows(self, product: Galerkin) -> bool:
         """Whether there may be a level with this coarse matrix."""
-        return self.entries + len(product.columns) <= self.most
+        return self.entries + len(product.pattern[1]) <= self.most
 
 
 @dataclass

@@ -101,7 +101,9 @@ class RelaxedRows:
                 xp.concatenate((P_pattern[0], P_pattern[0][-1] + self.pattern[0][1:])),
                 xp.concatenate((P_pattern[1], self.pattern[1])),
             )
-            self.pattern, _ = product_pattern(members, Rows.of(lists, A.data[:0]), count, backend, A.max_degree + 1)
+            right = Rows.of(lists, A.data[:0])
+            (offsets, columns), _ = product_pattern(members, right, count, backend, A.max_degree + 1)
+            self.pattern = offsets.astype(np.int64), columns  # as the kernels here take it
         self.owners = rows_of(self.pattern[0], self.pattern[1], xp).astype(np.int32)
 
     def relax(self, A: AdmittedMatrix, P: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -124,11 +123,10 @@ def norms_of_blocks(matrix: AdmittedMatrix, nodes: AdmittedMatrix) -> AdmittedMa
     """Return the matrix of the Frobenius norms of the blocks of nodes, in double precision."""
     norms = matrix.backend.xp.empty(nodes.indices.size)
     block_size = matrix.shape[0] // nodes.shape[0]
-    # Row offsets of nodes are of the dtype of those of A.
-    kernels_for(matrix).find_norms(
-        nodes.shape[0], block_size, matrix.indptr, matrix.indices, matrix.data, nodes.indptr, nodes.indices, norms
-    )
-    return replace(nodes, csr=canonical_csr(norms, nodes.indices, nodes.indptr, nodes.shape, matrix.backend))
+    of_nodes = nodes.indptr.astype(matrix.indptr.dtype, copy=False), nodes.indices
+    arrays = matrix.indptr, matrix.indices, matrix.data, *of_nodes
+    kernels_for(matrix).find_norms(nodes.shape[0], block_size, *arrays, norms)
+    return nodes.renewed(csr=canonical_csr(norms, nodes.indices, nodes.indptr, nodes.shape, matrix.backend))
 
 
 def kernels_for(matrix: AdmittedMatrix) -> Any:

@@ -2,16 +2,16 @@
 
 #include "multigrid/team_sum.cuh"
 
-extern "C" __global__ void list_labels(long long n, const int* labels, long long* begins, long long* ends) {
+extern "C" __global__ void list_labels(long long n, const int* labels, OFFSET* begins, OFFSET* ends) {
     long long v = thread_id();
-    if (v < n) begins[v] = v, ends[v] = v + (labels[v] >= 0);
+    if (v < n) begins[v] = (OFFSET)v, ends[v] = (OFFSET)v + (labels[v] >= 0);
 }
 
 // Loops over this thread's rows of the aggregate: `i` is the row in Q.
 #define FOR_ROWS(i) \
     for (long long t_ = team_lane(), i; t_ < rows && (i = members[first + t_ / b] * b + t_ % b, true); t_ += LANES)
 
-extern "C" __global__ void fit_candidates(long long n_aggregates, const long long* offsets, const int* members,
+extern "C" __global__ void fit_candidates(long long n_aggregates, const OFFSET* offsets, const int* members,
                                           long long b, long long k, double tiny, const VALUE* B, VALUE* Q, VALUE* R,
                                           int* any_vanished) {
     long long a = thread_id() / LANES;

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_row
+from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_row, offset_type
 from mcprecond.backends.cuda_source import BLOCK, WARP
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.multigrid.patterns import transpose_pattern
 from mcprecond.multigrid.products import Rows
 
-KERNELS = KernelSet(__file__, "VALUE LANES")
+KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
 #: A block of threads works on each aggregate if these are at most so many times the threads that a GPU runs at once.
 MOST_BLOCKS = 8
@@ -65,7 +65,7 @@ def fit_tentative(
     lanes = lanes_for(B.shape[0] / max(count, 1))
     if k == 1 and count * BLOCK <= MOST_BLOCKS * WARP * backend.resident_warps:
         lanes = BLOCK  # where a graph has hubs, some of a few aggregates are large
-    run = backend.kernels(KERNELS, VALUE=B.dtype, LANES=lanes)
+    run = backend.kernels(KERNELS, OFFSET=offsets.dtype, VALUE=B.dtype, LANES=lanes)
     tiny = DEPENDENT[B.dtype.char.lower()]
     run.fit_candidates(
         count, offsets, members, block_size, k, tiny, B.reshape(-1), Q.reshape(-1), coarse.reshape(-1), any_vanished
@@ -81,8 +81,9 @@ def rows_of_labels(labels: Any, values: Any, backend: Backend) -> Rows:
     of some values.
     """
     n = len(labels)
-    begins, ends = backend.xp.empty((2, n), np.int64)
-    backend.kernels(KERNELS, VALUE=values.dtype, LANES=1).list_labels(n, labels, begins, ends)
+    begins, ends = backend.xp.empty((2, n), offset_type(n))
+    run = backend.kernels(KERNELS, OFFSET=begins.dtype, VALUE=values.dtype, LANES=1)
+    run.list_labels(n, labels, begins, ends)
     return Rows(begins, ends, labels, values[:0])
 
 

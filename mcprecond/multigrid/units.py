@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -123,7 +122,7 @@ def scale_candidates(B: Any, scales: Any) -> Any:
 def _with_values(matrix: AdmittedMatrix, values: Any) -> AdmittedMatrix:
     """Those values in the pattern of a matrix; nobody else changes them."""
     csr = canonical_csr(values, matrix.csr.indices, matrix.csr.indptr, matrix.shape, matrix.backend)
-    return replace(matrix, csr=csr, is_hermitian=False, largest=None, is_ours=True, findings=None, features=None)
+    return matrix.renewed(csr=csr, is_hermitian=False, largest=None, is_ours=True, findings=None, features=None)
 
 
 class Narrowing:

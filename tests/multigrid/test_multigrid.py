@@ -1182,7 +1182,6 @@ def bits_of(M, backend):
 
 
 STEPS = [
-    "multigrid.interpolation.SmoothedInterpolation._smooth",
     "multigrid.interpolation.SmoothedInterpolation.update",
     "multigrid.galerkin.Galerkin.update",
     "multigrid.hierarchy.Level.replace_transfers",

@@ -42,10 +42,10 @@ def expand(pattern, numbers, sharing, k, width):
     return sp.csr_matrix((numbers, np.concatenate(lists or [np.empty(0, int)]), begin), shape=(len(lists), width * k))
 
 
-def check_product(rng, n, nodes, width, per_row, sharing, k, dtype, backend, to_device, long_row=0):
+def check_product(rng, n, nodes, width, per_row, sharing, k, dtype, backend, to_device, long_row=0, offset=np.int32):
     A = random_matrix(rng, n, nodes * sharing, per_row, dtype, long_row)
     pattern = random_matrix(rng, nodes, width, per_row, np.float64, min(long_row, width))
-    of_P = pattern.indptr.astype(np.int64), pattern.indices
+    of_P = pattern.indptr.astype(offset), pattern.indices
     longest = int(np.diff(A.indptr).max(initial=0))
     product = results = None
     for _ in range(2):
@@ -86,9 +86,11 @@ def check_product(rng, n, nodes, width, per_row, sharing, k, dtype, backend, to_
     sharing=st.sampled_from([1, 3]),
     k=st.sampled_from([1, 2, 6]),
     dtype=st.sampled_from(DTYPES),
+    offset=st.sampled_from([np.int32, np.int64]),
 )
-def test_products(seed, n, nodes, width, per_row, sharing, k, dtype, backend, to_device):
-    check_product(np.random.default_rng(seed), n, nodes, width, per_row, sharing, k, dtype, backend, to_device)
+def test_products(seed, n, nodes, width, per_row, sharing, k, dtype, offset, backend, to_device):
+    rng = np.random.default_rng(seed)
+    check_product(rng, n, nodes, width, per_row, sharing, k, dtype, backend, to_device, offset=offset)
 
 
 @pytest.mark.parametrize("k", [1, 6])
@@ -99,7 +101,10 @@ def test_products_with_long_rows(k, dtype, backend, to_device):
 
 
 @pytest.mark.parametrize("k", [1, 3])
-def test_products_that_have_more_entries_than_expected(k, backend, to_device, monkeypatch):
+@pytest.mark.parametrize("limit", [2**31, 2000])
+def test_products_that_have_more_entries_than_expected(k, limit, backend, to_device, monkeypatch):
+    """Also more than row offsets of 32 bits have room for."""
+    monkeypatch.setattr("mcprecond.backends.kernels.INT32_LIMIT", limit)
     monkeypatch.setattr(products, "GROWTH", 0.1)
     monkeypatch.setattr(products, "LEAST_ROOM", 1)
     check_product(np.random.default_rng(k), 300, 200, 300, 5, 1, k, np.float64, backend, to_device)
