@@ -8,7 +8,7 @@ from pathlib import Path
 from report.generic import Fields
 from report.pictures import gray_dots, picture, plain_ticks
 from report.results import Document, Row
-from report.tables import names
+from report.tables import names, number
 
 RUN, PICTURE = "petsc-gpu", "petsc.svg"
 
@@ -36,12 +36,36 @@ def rows_of(case: Row) -> dict[str, Row]:
     return {row["name"]: row for row in case.get("solvers", ()) if "failed" not in row}
 
 
-def throughput_of(name: str, case: Row, system: Row) -> str:
-    """Unknowns a second in solves, as a multiple of those of one rank; empty on one rank."""
-    if case["ranks"] == 1:
+def sentence(document: Document) -> str:
+    """What README says: how much more two ranks do, of the systems that both were measured on."""
+    name, said = "solve, multigrid", []
+    for system in systems_of(document):
+        for case in system["cases"]:
+            found = "" if case["strong"] else throughput_of(name, case, system)
+            if found and case["ranks"] == 2:
+                said.append(f"{found} times ({system['name']} points for each GPU)".replace("points, ", "neighbors, "))
+    if not said:
         return ""
-    alone, ours = system["alone"]["rows"][name], case["rows"][name]
-    return f"{case['unknowns'] / system['alone']['unknowns'] * alone['solve_ms'] / ours['solve_ms']:.2f}"
+    gpus = f"Two GPUs ({document['machine']['gpu']})"
+    return f"{gpus} solve by multigrid so many unknowns a second more than one, without setup: {'; '.join(said)}.\n"
+
+
+def ratio_of(case: Row, first: str, second: str, parts: tuple[str, ...]) -> str:
+    """How many times as long one configuration takes as another; empty where one of them is missing."""
+    rows = case["rows"]
+    if not {first, second} <= rows.keys():
+        return ""
+    ours, theirs = (sum(rows[name][part] for part in parts) for name in (second, first))
+    return number(theirs / ours)
+
+
+def throughput_of(name: str, case: Row, system: Row) -> str:
+    """Unknowns a second in solves, as a multiple of those of one rank; empty on one rank, and where it is missing."""
+    alone = system["alone"].get("rows", {})
+    if case["ranks"] == 1 or name not in alone or name not in case["rows"]:
+        return ""
+    growth = case["unknowns"] / system["alone"]["unknowns"]
+    return f"{growth * alone[name]['solve_ms'] / case['rows'][name]['solve_ms']:.2f}"
 
 
 def total_ms(row: Row) -> float:

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from report import IMAGES, PAGES, README, ROOT, automatic
+from report import IMAGES, PAGES, README, ROOT, automatic, petsc
 from report.generic import Page, named
 from report.noise import fastest, total, total_ms
 from report.opponents import trials
@@ -42,13 +42,16 @@ class Bar(NamedTuple):
 
 def load(results: Path = RESULTS) -> Races:
     """The runs that exist, by the names of their files."""
-    return runs([*RACES, *automatic.FILES], results) | runs([AMGX], results / "opponents")
+    return runs([*RACES, *automatic.FILES, petsc.RUN], results) | runs([AMGX], results / "opponents")
 
 
 def page(found: Races) -> str:
     """README as it is, with what stands between markers replaced."""
     with_summary = replaced(PAGES[README].read_text(), "summary", summary(found))
-    return replaced(with_summary, "rule", automatic.rule([found[name] for name in automatic.FILES if name in found]))
+    with_rule = replaced(
+        with_summary, "rule", automatic.rule([found[name] for name in automatic.FILES if name in found])
+    )
+    return replaced(with_rule, "ranks", petsc.sentence(found[petsc.RUN]) if petsc.RUN in found else "")
 
 
 def summary(found: Races) -> str:

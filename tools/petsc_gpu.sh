@@ -28,7 +28,7 @@ $pip install --editable "$root" 'cupy-cuda13x>=14,<16' 'nvidia-nccl-cu13>=2.27,<
 
 # A toolkit of links: what is installed, and what it lacks.
 toolkit=$folder/toolkit
-mkdir -p "$toolkit/lib64" "$toolkit/include"
+mkdir -p "$toolkit/lib64/stubs" "$toolkit/include" # PETSc wants stubs to be there
 $pip install 'nvidia-cublas<13.1' 'nvidia-cusparse<12.7' 'nvidia-cusolver<12.1' 'nvidia-curand<10.4.1' \
     'nvidia-cufft<12.1' 'nvidia-nvjitlink<13.1' 'nvidia-cuda-nvrtc<13.1'
 wheels=$(python -c 'import nvidia, os; print(os.path.join(list(nvidia.__path__)[0], "cu13"))')
