@@ -43,7 +43,7 @@ def sentence(document: Document) -> str:
         for case in system["cases"]:
             found = "" if case["strong"] else throughput_of(name, case, system)
             if found and case["ranks"] == 2:
-                said.append(f"{found} times ({system['name']} points for each GPU)".replace("points, ", "neighbors, "))
+                said.append(f"{found} times with {case['points']} points in a stencil and {case['edge']}³ for each GPU")
     if not said:
         return ""
     gpus = f"Two GPUs ({document['machine']['gpu']})"
