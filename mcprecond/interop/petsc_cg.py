@@ -14,6 +14,7 @@ import numpy as np
 
 from mcprecond.backends import NUMBERS, KernelSet, compile_loop
 from mcprecond.interop.petsc_matrix import DistributedMatrix
+from mcprecond.linalg.powers import power_times, times_power
 from mcprecond.solvers.result import Reason
 
 KERNELS = KernelSet(__file__, "VALUE")
@@ -25,8 +26,6 @@ PAP, RR, RZ, OLD_RZ, LIMIT, ADVANCED, DONE = range(SUMS := 7)
 HISTORY, FIRST = 64, 4
 #: Of the iterations that are predicted, the share after which the host reads again.
 SHARE = 0.9
-#: The recurrence has nothing more to say once it has reduced the residual of a start to this share.
-ROUNDING = float(np.finfo(np.float64).eps)
 #: Another start from the true residual makes sense if the last one has left at most this share of it.
 MOST_LEFT = 0.5
 CUDA_CONSTANTS = {
@@ -69,10 +68,23 @@ class CGAcross:
         norm : float
             That of the true residual at the end.
         """
-        self.b[...] = b
+        xp, largest = (
+            self.A.backend.xp,
+            max((float(abs(v).max()) for v in (b, x0) if v is not None and len(v)), default=0),
+        )
+        # In units in which squares neither overflow nor underflow.
+        exponent = math.frexp(-self.ranks.least(-largest))[1]
+        self.b[...] = times_power(b, -exponent, xp)
         self.x.fill(0)
         if x0 is not None:
-            self.x[: self.A.n] = x0
+            self.x[: self.A.n] = times_power(x0, -exponent, xp)
+        reason, residuals, norm = self._solve_in_units(rtol, power_times(atol, -exponent), maxiter)
+        self.x[...] = times_power(self.x, exponent, xp)
+        self.norm_of_b = power_times(self.norm_of_b, exponent)
+        return reason, [power_times(each, exponent) for each in residuals], power_times(norm, exponent)
+
+    def _solve_in_units(self, rtol: float, atol: float, maxiter: int) -> tuple[Reason, list[float], float]:
+        """Solve for the b that is there, from the x that is there."""
         self.norm_of_b = self._norm(self.b)
         limit = max(rtol * self.norm_of_b, atol)
         norm = self._find_residual()
@@ -95,7 +107,7 @@ class CGAcross:
 
     def _run_from_residual(self, limit: float, norm: float, maxiter: int, residuals: list[float]) -> Reason | None:
         """Iterate until the residual of the recurrence is small enough; return why not, if it is not."""
-        limit = max(limit, ROUNDING * norm)
+        limit = max(limit, float(np.finfo(self.A.dtype).eps) * norm)  # a smaller one is rounding
         self.sums[...] = self.A.backend.xp.asarray([0.0, norm**2, 0.0, 0.0, limit**2, 0.0, 0.0])
         self.p.fill(0)
         self._iterate()  # with a step of length zero, to find the first direction
@@ -108,7 +120,7 @@ class CGAcross:
             count, sums = int(found[DONE]), found[:SUMS]
             known = np.arange(len(residuals) - start, count)
             residuals += np.sqrt(found[SUMS + known % HISTORY]).tolist()
-            if not math.isfinite(sums[RR]) or math.isnan(sums[PAP]):
+            if not math.isfinite(sums[RR] + sums[RZ]) or math.isnan(sums[PAP]):
                 return Reason.NOT_FINITE
             if residuals[-1] <= limit or len(residuals) > maxiter:
                 return None

@@ -74,7 +74,7 @@ class PolynomialAcross(SmootherAcross):
 
 
 class SweepsAcross(SmootherAcross):
-    """Sweeps ``x += M (b - A x)``, where M sweeps over this rank's rows; see `Rows.damp`.
+    """Sweeps ``x += M (b - A x)``, where M sweeps over this rank's rows; see `Rows.damped`.
 
     Parameters
     ----------
@@ -259,7 +259,7 @@ class CycleAcross:
 
 def connect(level: LevelAcross, step: Any, coarser: Any, stored: Any) -> None:
     """Take the transfers of a step to the next coarser level."""
-    n, own, halo = level.n, coarser.n, level.A.halo
+    n, own, halo = level.n, coarser.n, level.halo
     xp, dtypes = level.A.backend.xp, (level.b.dtype, coarser.b.dtype)
     P, R = step.interpolation.csr, step.galerkin.R
     level.P = Part(P, n, own, xp.asarray(step.numbers), coarser.halo, dtypes[0], stored)

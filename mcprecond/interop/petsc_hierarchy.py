@@ -104,7 +104,7 @@ class Hierarchy:
         refuse_unfit(rows)
         if B is None:
             B = np.tile(np.eye(block_size), (rows.n // block_size, 1))
-        if B.shape[1] > LARGEST_BLOCK or ranks.sum(np.count_nonzero(~np.isfinite(B))):
+        if ranks.sum(int(B.shape[1] > LARGEST_BLOCK) + np.count_nonzero(~np.isfinite(B))):
             raise ValueError(f"the near null space must have {LARGEST_BLOCK} vectors at most, of finite numbers")
         B = backend.xp.asarray(np.ascontiguousarray(B.astype(rows.dtype)))
         self.rows, self.steps, self.block_sizes = [rows], list[Step](), [block_size]

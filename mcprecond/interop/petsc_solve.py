@@ -113,11 +113,15 @@ def solve(
 
     def check() -> tuple[Any, ...]:
         own = None if given else admit_rows(A)
-        limits = tolerance(rtol, "rtol"), tolerance(atol, "atol"), maxiter and integer(maxiter, "maxiter", 0)
+        most = None if maxiter is None else integer(maxiter, "maxiter", 0)
+        limits = tolerance(rtol, "rtol"), tolerance(atol, "atol"), most
         names = one_of(device or ("cpu" if gpu_problem() else "gpu"), "device", ("cpu", "gpu")), one_of(M, "M", NAMES)
         return own, limits, *names, integer(block_size, "block_size", 1, LARGEST_BLOCK)
 
-    own, limits, place, name, nodes = agree(comm, check)
+    own, *chosen = agree(comm, check)
+    if others := [other for other in comm.allgather(chosen) if other != chosen]:
+        raise ValueError(f"all ranks must pass the same arguments; one has {chosen}, and another one {others[0]}")
+    limits, place, name, nodes = chosen
     with petsc_memory.on_device(place):
         backend, origin = get_backend(place), backend_of(b)
         mat = petsc_memory.as_aij(A) if own is None else matrix_of_rows(own, comm, on_gpu=place == "gpu")
@@ -166,8 +170,7 @@ def admit_rows(A: Any) -> Any:
     indptr = xp.concatenate((csr.indptr, xp.full(columns - rows, csr.indptr[-1])))
     square = origin.sparse.csr_matrix((csr.data, csr.indices, indptr), shape=(columns, columns))
     admitted = admit_matrix(square, floats=True, finite=True).canonical()
-    if admitted.dtype.kind == "c":
-        raise TypeError("A has complex numbers; solve across ranks needs real ones")
+    refuse_complex(admitted, "A")
     data, indices, offsets = map(origin.to_host, (admitted.data, admitted.indices, admitted.indptr))
     return scipy.sparse.csr_matrix((data, indices, offsets[: rows + 1]), shape=(rows, columns))
 
@@ -231,20 +234,26 @@ class System:
         for v, name in ((b, "b"), (x0, "x0")):
             if v is not None:
                 own = shape_vector(v, n, backend_of(v), name)
+                refuse_complex(own, name)
                 refuse_not_finite(own, backend_of(v), name)
                 v = xp.asarray(own, dtype=dtype)
             found.append(v)
         if B is not None:
-            B = np.asarray(backend_of(B).to_host(B), dtype=dtype)
-            if B.ndim not in (1, 2) or B.shape[0] != n:
-                raise ValueError(f"B must have a row for each of the {n} rows of this rank, got shape {B.shape}")
-            B = B.reshape(n, -1)
+            B = backend_of(B).to_host(B)
+            refuse_complex(B, "B")
+            if B.ndim not in (1, 2) or B.shape[0] != n or (B.ndim == 2 and B.shape[1] > LARGEST_BLOCK):
+                most = f"and {LARGEST_BLOCK} columns at most"
+                raise ValueError(f"B must have a row for each of the {n} rows of this rank, {most}; got shape {B.shape}")
+            B = B.astype(dtype).reshape(n, B.shape[1] if B.ndim == 2 else 1)
         return found[0], found[1], B
 
     def solve(
         self, b: Any, x0: Any, B: Any, limits: Any, name: str, block_size: int, started: float
     ) -> SolveResult[Any]:
         """Solve by the method that fits. Collective."""
+        columns = self.comm.allgather(None if B is None else B.shape[1])
+        if len(set(columns)) > 1:
+            raise ValueError(f"B must have as many columns on all ranks, got {columns}, where None is no B")
         is_positive = not self.rows.ranks.sum(int((~(self.rows.diagonal > 0)).sum()))
         if is_positive and self.rows.is_symmetric:
             return self._solve_by_cg(b, x0, B, limits, name, block_size, started)
@@ -291,14 +300,17 @@ class System:
         )
 
     def _fastest(self, own: AdmittedMatrix, digits: float, *, has_candidates: bool) -> str:
-        """The preconditioner that is predicted to be the fastest, by the rows of the first rank and by the number of
-        all unknowns. Collective.
+        """The preconditioner that is predicted to be the fastest, by the rows of the rank that has most of them and by
+        the number of all unknowns. Collective.
         """
-        found = with_features(own)
-        features = found.features._replace(n=self.unknowns)
-        common = times_for(found), features, weakest_for(found), self.backend.name
-        best = forecast_cg(*common, has_candidates=has_candidates).fastest(digits) or "Jacobi"
-        return str(self.comm.bcast("jacobi" if best == "none" else best.lower()))
+        judge, best = int(np.argmax(self.comm.allgather(self.rows.n))), ""
+        if self.comm.rank == judge:
+            found = with_features(own)
+            features = found.features._replace(n=self.unknowns)
+            common = times_for(found), features, weakest_for(found), self.backend.name
+            best = forecast_cg(*common, has_candidates=has_candidates).fastest(digits) or "none"
+        best = self.comm.bcast(best.lower(), judge)
+        return "jacobi" if best == "none" else best
 
     def _solve_by_petsc(self, b: Any, x0: Any, limits: Any, name: str, started: float) -> SolveResult[Any]:
         from petsc4py import PETSc
@@ -345,6 +357,12 @@ class System:
         return SolveResult(
             found, reason, count, history, norm, *seconds, stages=stages, method="bicgstab", norm_of_b=norm_of_b
         )
+
+
+def refuse_complex(v: Any, name: str) -> None:
+    """Raise TypeError for complex numbers."""
+    if v.dtype.kind == "c":
+        raise TypeError(f"{name} has complex numbers; solve across ranks needs real ones")
 
 
 class OnRank:
