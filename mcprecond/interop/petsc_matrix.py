@@ -133,7 +133,7 @@ class Rows:
         return canonical_csr(values, self.own.indices, self.own.indptr, self.own.shape, self.backend)
 
     def fetch(self, numbers: Any) -> tuple[Any, Any, Any]:
-        """On the host, the lengths, columns and values of rows of A by their global numbers, which ascend. Collective."""
+        """On the host, the lengths, columns and values of rows of A, by global numbers that ascend. Collective."""
         comm, xp = self.ranks.comm, self.backend.xp
         owners = owners_of(numbers, self.first, comm)
         asked = comm.alltoall([numbers[owners == rank] for rank in range(comm.size)])

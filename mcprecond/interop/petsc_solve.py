@@ -243,7 +243,9 @@ class System:
             refuse_complex(B, "B")
             if B.ndim not in (1, 2) or B.shape[0] != n or (B.ndim == 2 and B.shape[1] > LARGEST_BLOCK):
                 most = f"and {LARGEST_BLOCK} columns at most"
-                raise ValueError(f"B must have a row for each of the {n} rows of this rank, {most}; got shape {B.shape}")
+                raise ValueError(
+                    f"B must have a row for each of the {n} rows of this rank, {most}; got shape {B.shape}"
+                )
             B = B.astype(dtype).reshape(n, B.shape[1] if B.ndim == 2 else 1)
         return found[0], found[1], B
 
