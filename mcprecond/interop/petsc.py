@@ -19,7 +19,6 @@ The module is imported without petsc4py; its types need it.
 from __future__ import annotations
 
 import functools
-import importlib.util
 import inspect
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -34,7 +33,7 @@ from mcprecond.interop import petsc_memory
 from mcprecond.interop.petsc_halo import Ranks
 from mcprecond.interop.petsc_hierarchy import Hierarchy
 from mcprecond.interop.petsc_matrix import Rows
-from mcprecond.interop.petsc_memory import as_aij, on_device, own_device
+from mcprecond.interop.petsc_memory import as_aij, on_device, own_device, refuse_without_petsc4py
 from mcprecond.interop.petsc_solve import solve
 from mcprecond.matrix import PatternChangedError
 from mcprecond.preconditioners import Preconditioner
@@ -77,11 +76,7 @@ class Context:
     operator: type[Preconditioner]
 
     def __init__(self, **arguments: Any) -> None:
-        if importlib.util.find_spec("petsc4py") is None:
-            raise ImportError(
-                "mcprecond.interop.petsc needs petsc4py, which is not installed; from a clone: "
-                "pip install '.[petsc]', or take the petsc4py of the version of your PETSc"
-            )
+        refuse_without_petsc4py()
         known = self._parameters()
         for name in arguments:
             if name not in known:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
@@ -25,6 +26,15 @@ MOST_CAPTURED = 16
 def is_on_gpu(v: Any) -> bool:
     """Whether a vector or a matrix is of a type with memory on a CUDA device."""
     return "cu" in v.getType()  # cuda, seqcuda, mpicuda; aijcusparse and its like
+
+
+def refuse_without_petsc4py() -> None:
+    """Raise ImportError if petsc4py is missing."""
+    if importlib.util.find_spec("petsc4py") is None:
+        raise ImportError(
+            "mcprecond.interop.petsc needs petsc4py, which is not installed; from a clone: pip install '.[petsc]', or "
+            "take the petsc4py of the version of your PETSc"
+        )
 
 
 def as_aij(P: Any) -> Any:

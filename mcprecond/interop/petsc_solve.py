@@ -105,6 +105,7 @@ def solve(
     >>> result.converged, result.method                # doctest: +SKIP
     (True, 'pcg')
     """
+    petsc_memory.refuse_without_petsc4py()
     from petsc4py import PETSc
 
     started = time.perf_counter()

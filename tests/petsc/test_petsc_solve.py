@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from distributed import COMM, matrix
 from petsc4py import PETSc
-from test_petsc_hierarchy import POISSON, SYSTEMS, right_hand_side
+from systems_of_ranks import POISSON, SYSTEMS, right_hand_side
 
 from mcprecond import pcg, problems
 from mcprecond.interop.petsc import solve
