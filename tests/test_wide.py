@@ -89,17 +89,15 @@ def test_smoothing(to_device, backend, widened):
     np.testing.assert_array_equal(backend.to_host(wide), backend.to_host(narrow))
 
 
-@pytest.mark.parametrize("limit", [1, 500, 2000, 9000, 30000])
+@pytest.mark.parametrize("limit", [1, 500, 9000])
 @pytest.mark.parametrize(
     ("A", "build"),
     [
         (problems.laplacian((45, 45)), SmoothedAggregation),
         (problems.elasticity(4), partial(SmoothedAggregation, block_size=3)),
-        (spd(graphs.rmat(9)), SmoothedAggregation),
-        (problems.laplacian((45, 45)), ClassicalAMG),
         (spd(graphs.rmat(9)), ClassicalAMG),
     ],
-    ids=["grid", "blocks", "graph", "classical", "classical graph"],
+    ids=["grid", "blocks", "graph"],
 )
 def test_hierarchies(A, build, limit, to_device, backend, monkeypatch):
     """Only some of the row offsets have 64 bits where the limit is between the sizes of levels and transfers."""

@@ -14,7 +14,6 @@ import numpy as np
 
 from mcprecond.backends import NUMBERS, KernelSet, compile_loop
 from mcprecond.interop.petsc_matrix import DistributedMatrix
-from mcprecond.linalg.powers import power_times, times_power
 from mcprecond.solvers.result import Reason
 
 KERNELS = KernelSet(__file__, "VALUE")
@@ -57,33 +56,27 @@ class CGAcross:
         captures = A.backend.name == "gpu" and self.ranks.only_launches and M.captures
         self._iterate = A.backend.repeatable(self._step) if captures else self._step
 
-    def solve(self, b: Any, x0: Any, rtol: float, atol: float, maxiter: int) -> tuple[Reason, list[float], float]:
-        """Solve A x = b for this rank's part of b, from x0 or zero. Collective.
+    def solve(self, b: Any, x0: Any, rtol: float, atol: float, maxiter: int) -> tuple[Any, Reason, list[float], float]:
+        """Solve A x = b for this rank's part of b, from x0 or zero. Squares of b have to be in range. Collective.
 
         Returns
         -------
+        x : array
+            This rank's part of it.
         reason : Reason
         residuals : list of float
             The norm at the start and after each iteration.
         norm : float
             That of the true residual at the end.
         """
-        xp, largest = (
-            self.A.backend.xp,
-            max((float(abs(v).max()) for v in (b, x0) if v is not None and len(v)), default=0),
-        )
-        # In units in which squares neither overflow nor underflow.
-        exponent = math.frexp(-self.ranks.least(-largest))[1]
-        self.b[...] = times_power(b, -exponent, xp)
+        self.b[...] = b
         self.x.fill(0)
         if x0 is not None:
-            self.x[: self.A.n] = times_power(x0, -exponent, xp)
-        reason, residuals, norm = self._solve_in_units(rtol, power_times(atol, -exponent), maxiter)
-        self.x[...] = times_power(self.x, exponent, xp)
-        self.norm_of_b = power_times(self.norm_of_b, exponent)
-        return reason, [power_times(each, exponent) for each in residuals], power_times(norm, exponent)
+            self.x[: self.A.n] = x0
+        reason, residuals, norm = self._solve(rtol, atol, maxiter)
+        return self.x[: self.A.n].copy(), reason, residuals, norm
 
-    def _solve_in_units(self, rtol: float, atol: float, maxiter: int) -> tuple[Reason, list[float], float]:
+    def _solve(self, rtol: float, atol: float, maxiter: int) -> tuple[Reason, list[float], float]:
         """Solve for the b that is there, from the x that is there."""
         self.norm_of_b = self._norm(self.b)
         limit = max(rtol * self.norm_of_b, atol)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -14,24 +15,23 @@ from mcprecond.backends import Backend, backend_of, get_backend, gpu_problem
 from mcprecond.backends.arguments import integer, one_of, tolerance
 from mcprecond.backends.inputs import refuse_not_finite, shape_vector
 from mcprecond.interop import petsc_memory
+from mcprecond.interop.petsc_bicgstab import BiCGStabAcross
 from mcprecond.interop.petsc_cg import CGAcross
 from mcprecond.interop.petsc_halo import Ranks
 from mcprecond.interop.petsc_hierarchy import Hierarchy
 from mcprecond.interop.petsc_matrix import DistributedMatrix, Rows
 from mcprecond.linalg.operator import operator_for
+from mcprecond.linalg.powers import power_times, times_power
 from mcprecond.matrix import AdmittedMatrix, admit_matrix
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 from mcprecond.preconditioners.setup import admit
 from mcprecond.solvers.automatic import times_for, weakest_for
 from mcprecond.solvers.named import NAMES, build
-from mcprecond.solvers.result import Reason, SolveResult, Stage
+from mcprecond.solvers.result import SolveResult, Stage
 from mcprecond.tuning.features import with_features
 from mcprecond.tuning.forecast import digits_of
 from mcprecond.tuning.symmetric import forecast_cg
 from mcprecond.typing import Device
-
-#: PETSc's types of what each rank applies where A is not symmetric, by names of preconditioners.
-OF_RANKS = {"jacobi": "", "sgs": "MulticolorSGS", "dilu": "MulticolorDILU", "ilu0": "ILU0"}
 
 
 def solve(
@@ -257,50 +257,49 @@ class System:
         columns = self.comm.allgather(None if B is None else B.shape[1])
         if len(set(columns)) > 1:
             raise ValueError(f"B must have as many columns on all ranks, got {columns}, where None is no B")
-        is_positive = not self.rows.ranks.sum(int((~(self.rows.diagonal > 0)).sum()))
+        rtol, atol, maxiter = limits
+        ranks, xp = self.rows.ranks, self.backend.xp
+        is_positive = not ranks.sum(int((~(self.rows.diagonal > 0)).sum()))
+        solver: CGAcross | BiCGStabAcross
         if is_positive and self.rows.is_symmetric:
-            return self._solve_by_cg(b, x0, B, limits, name, block_size, started)
-        if name == "multigrid" or B is not None or block_size > 1:
+            name, M, preconditioner = self._precondition(name, B, block_size, digits_of(rtol))
+            solver, method = CGAcross(DistributedMatrix(self.rows), preconditioner), "pcg"
+        elif name == "multigrid" or B is not None or block_size > 1:
             raise ValueError(
                 "A is not symmetric with a positive diagonal, which multigrid, B and block_size need across ranks; "
                 "leave them out"
             )
-        return self._solve_by_petsc(b, x0, limits, name, started)
+        else:
+            name, M = "ilu0" if name == "auto" else name, None
+            solver, method = BiCGStabAcross(self.mat, name, self.backend.name), "bicgstab"
+        self.backend.synchronize()
+        ready = time.perf_counter()
+        # In units in which squares neither overflow nor underflow.
+        largest = max((float(abs(v).max()) for v in (b, x0) if v is not None and len(v)), default=0.0)
+        exponent = math.frexp(-ranks.least(-largest))[1]
+        b, x0 = (None if v is None else times_power(v, -exponent, xp) for v in (b, x0))
+        most = 10 * self.unknowns if maxiter is None else maxiter
+        x, reason, residuals, norm = solver.solve(b, x0, rtol, power_times(atol, -exponent), most)
+        x = times_power(xp.asarray(x), exponent, xp)
+        seconds = ready - started, time.perf_counter() - ready
+        count, norm_of_b = len(residuals) - 1, power_times(solver.norm_of_b, exponent)
+        history = np.array([power_times(each, exponent) for each in residuals])
+        of_M = {"stages": (Stage(name, count),), "M": M, "method": method}
+        return SolveResult(
+            x, reason, count, history, power_times(norm, exponent), *seconds, **of_M, norm_of_b=norm_of_b
+        )
 
-    def _solve_by_cg(
-        self, b: Any, x0: Any, B: Any, limits: Any, name: str, block_size: int, started: float
-    ) -> SolveResult[Any]:
-        rtol, atol, maxiter = limits
+    def _precondition(self, name: str, B: Any, block_size: int, digits: float) -> tuple[str, Any, Any]:
+        """The name of the preconditioner, what it is, and what applies it to this rank's part of a vector."""
         own, _ = admit(self.rows.own)
         nodes: dict[str, Any] = {} if block_size == 1 else {"block_size": block_size}
         if name == "auto":
-            name = self._fastest(own, digits_of(rtol), has_candidates=B is not None)
-        M: Any
+            name = self._fastest(own, digits, has_candidates=B is not None)
         if name == "multigrid":
-            M = Hierarchy(self.rows, B, **nodes)
-            preconditioner: Any = M.cycle
-        else:
-            M = agree(self.comm, lambda: build(name, own, nodes))
-            preconditioner = OnRank(M, self.backend, own.dtype)
-        cg = CGAcross(DistributedMatrix(self.rows), preconditioner)
-        self.backend.synchronize()
-        ready = time.perf_counter()
-        maxiter = 10 * self.unknowns if maxiter is None else maxiter
-        reason, residuals, norm = cg.solve(b, x0, rtol, atol, maxiter)
-        seconds = ready - started, time.perf_counter() - ready
-        count = len(residuals) - 1
-        return SolveResult(
-            cg.x[: self.rows.n].copy(),
-            reason,
-            count,
-            np.array(residuals),
-            norm,
-            *seconds,
-            stages=(Stage(name, count),),
-            M=M,
-            method="pcg",
-            norm_of_b=cg.norm_of_b,
-        )
+            hierarchy = Hierarchy(self.rows, B, **nodes)
+            return name, hierarchy, hierarchy.cycle
+        M = agree(self.comm, lambda: build(name, own, nodes))
+        return name, M, OnRank(M, self.backend, own.dtype)
 
     def _fastest(self, own: AdmittedMatrix, digits: float, *, has_candidates: bool) -> str:
         """The preconditioner that is predicted to be the fastest, by the rows of the rank that has most of them and by
@@ -314,52 +313,6 @@ class System:
             best = forecast_cg(*common, has_candidates=has_candidates).fastest(digits) or "none"
         best = self.comm.bcast(best.lower(), judge)
         return "jacobi" if best == "none" else best
-
-    def _solve_by_petsc(self, b: Any, x0: Any, limits: Any, name: str, started: float) -> SolveResult[Any]:
-        from petsc4py import PETSc
-
-        name = "ilu0" if name == "auto" else name
-        rtol, atol, maxiter = limits
-        ksp = PETSc.KSP().create(self.comm)
-        ksp.setType("bcgs")
-        ksp.setOperators(self.mat)
-        ksp.setPCSide(PETSc.PC.Side.RIGHT)
-        ksp.setNormType(PETSc.KSP.NormType.UNPRECONDITIONED)
-        ksp.setTolerances(rtol=rtol, atol=atol, max_it=10 * self.unknowns if maxiter is None else maxiter)
-        ksp.setConvergenceHistory()
-        ksp.setInitialGuessNonzero(x0 is not None)
-        pc = ksp.getPC()
-        pc.setType("python" if OF_RANKS[name] else name)
-        if OF_RANKS[name]:
-            pc.setPythonType(f"mcprecond.interop.petsc.{OF_RANKS[name]}")
-            pc.getPythonContext().arguments = {"device": self.backend.name}
-        x, right = self.mat.createVecs()
-        petsc_memory.take_numbers(right, b)
-        if x0 is not None:
-            petsc_memory.take_numbers(x, x0)
-        ksp.setUp()
-        ready = time.perf_counter()
-        ksp.solve(right, x)
-        count, code = ksp.getIterationNumber(), ksp.getConvergedReason()
-        norm_of_b, r = right.norm(), right.duplicate()
-        self.mat.mult(x, r)
-        r.aypx(-1.0, right)
-        norm = r.norm()
-        history = ksp.getConvergenceHistory()
-        if norm <= max(rtol * norm_of_b, atol):
-            reason = Reason.CONVERGED
-        elif code == PETSc.KSP.ConvergedReason.DIVERGED_MAX_IT:
-            reason = Reason.MAX_ITERATIONS
-        else:
-            reason = Reason.STAGNATED if code > 0 else Reason.BREAKDOWN
-        found = self.backend.xp.asarray(x.getArray(readonly=True).copy())
-        for each in (ksp, x, right, r):
-            each.destroy()
-        seconds = ready - started, time.perf_counter() - ready
-        stages = (Stage(name, count),)
-        return SolveResult(
-            found, reason, count, history, norm, *seconds, stages=stages, method="bicgstab", norm_of_b=norm_of_b
-        )
 
 
 def refuse_complex(v: Any, name: str) -> None:
