@@ -37,17 +37,17 @@ def rows_of(case: Row) -> dict[str, Row]:
 
 
 def sentence(document: Document) -> str:
-    """What README says: how much more two ranks do, of the systems that both were measured on."""
+    """The sentence of README: the throughput of two ranks, for the systems that one rank was measured on as well."""
     name, said = "solve, multigrid", []
     for system in systems_of(document):
         for case in system["cases"]:
             found = "" if case["strong"] else throughput_of(name, case, system)
             if found and case["ranks"] == 2:
-                said.append(f"{found} times with {case['points']} points in a stencil and {case['edge']}³ for each GPU")
+                said.append(f"{found} times ({case['points']}-point stencil, {case['edge']}³ unknowns per GPU)")
     if not said:
         return ""
-    gpus = f"Two GPUs ({document['machine']['gpu']})"
-    return f"{gpus} solve by multigrid so many unknowns a second more than one, without setup: {'; '.join(said)}.\n"
+    gpu, times = document["machine"]["gpu"], "; ".join(said)
+    return f"By multigrid two {gpu} solve more unknowns per second than one does, setups left out: {times}.\n"
 
 
 def ratio_of(case: Row, first: str, second: str, parts: tuple[str, ...]) -> str:

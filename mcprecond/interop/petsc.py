@@ -294,7 +294,8 @@ class DistributedSmoothedAggregation(SmoothedAggregation):
     Parameters
     ----------
     **arguments
-        As `SmoothedAggregation`, and max_whole: a level of so many unknowns is on all ranks. The cycle is V or W.
+        As for `SmoothedAggregation`, but the cycle is V or W. Besides, max_whole: every rank stores all rows of levels
+        with at most so many unknowns.
 
     Attributes
     ----------

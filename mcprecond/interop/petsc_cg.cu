@@ -1,4 +1,4 @@
-// Steps of CG on the part of a system that a rank has. See petsc_cg.py, which adds up what ranks find.
+// The kernels of CG for the rows of one rank. They sum over these rows; petsc_cg.py adds the sums of all ranks.
 
 #include "linalg/reduce.cuh"
 

@@ -12,18 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import NUMBERS, KernelSet, compile_loop
+from mcprecond.backends import KernelSet
 from mcprecond.interop.petsc_matrix import DistributedMatrix
+from mcprecond.solvers.cg import advance_numbers, turn_numbers
+from mcprecond.solvers.iteration import multiply_numbers
 from mcprecond.solvers.result import Reason
 
 KERNELS = KernelSet(__file__, "VALUE")
 
-#: Places in the array of sums: those of p'A p, r'r and r'z, the r'z before, the square of the norm to stop at, whether
-#: the last iteration has advanced, and how many have. Once r'r is small enough, iterations change nothing any more.
+#: The array of sums holds p'A p, r'r, r'z, the r'z of the iteration before, the square of the norm at which to stop, a
+#: flag that the last iteration has advanced, and the number of iterations that have. Once r'r is small enough, an
+#: iteration changes nothing.
 PAP, RR, RZ, OLD_RZ, LIMIT, ADVANCED, DONE = range(SUMS := 7)
-#: The host reads after so many iterations at most, and first after FIRST.
+#: The host reads the residuals after at most HISTORY iterations, and for the first time after FIRST.
 HISTORY, FIRST = 64, 4
-#: Of the iterations that are predicted, the share after which the host reads again.
+#: The host reads again after this share of the iterations that are predicted to be left.
 SHARE = 0.9
 #: Another start from the true residual makes sense if the last one has left at most this share of it.
 MOST_LEFT = 0.5
@@ -158,60 +161,33 @@ def iterations_left(first: float, now: float, limit: float, count: int) -> float
 # On the CPU.
 
 
-@compile_loop(grain=NUMBERS)
-def multiply_numbers(begin, end, a, b):
-    """The inner product of two vectors."""
-    total = 0.0
-    for i in range(begin, end):
-        total += np.float64(a[i]) * b[i]
-    return total
-
-
 @KERNELS.strided
 def find_pAp(n, p, q, sums, parts, arrivals):
-    """p'q of this rank; the last r'z is the one before."""
-    sums[PAP] = multiply_numbers(0, n, p, q)
+    """Sum p'q over the rows of this rank, and keep the last r'z."""
+    sums[PAP] = multiply_numbers(0, n, p, q, q.dtype.type(1))
     sums[OLD_RZ] = sums[RZ]
 
 
 @KERNELS.strided
 def advance(n, p, q, x, r, sums, parts, arrivals):
-    """x += alpha p, r -= alpha q, and r'r of this rank."""
+    """Compute x += alpha p and r -= alpha q, and sum r'r over the rows of this rank."""
     advances = sums[RR] > sums[LIMIT] and sums[PAP] > 0
     alpha = sums[OLD_RZ] / sums[PAP] if advances else 0.0
     sums[RR] = advance_numbers(0, n, r.dtype.type(alpha), p, q, x, r)
     sums[ADVANCED] = 1.0 if advances else 0.0
 
 
-@compile_loop(grain=NUMBERS)
-def advance_numbers(begin, end, alpha, p, q, x, r):
-    """The numbers of `advance`."""
-    total = 0.0
-    for i in range(begin, end):
-        x[i] += alpha * p[i]
-        r[i] -= alpha * q[i]
-        total += np.float64(r[i]) * r[i]
-    return total
-
-
 @KERNELS.strided
 def find_rz(n, r, z, sums, parts, arrivals):
-    """r'z of this rank."""
-    sums[RZ] = multiply_numbers(0, n, r, z)
+    """Sum r'z over the rows of this rank."""
+    sums[RZ] = multiply_numbers(0, n, r, z, z.dtype.type(1))
 
 
 @KERNELS.strided
 def turn(n, z, p, sums, history):
-    """p = z + beta p; an iteration that has advanced is counted, and its r'r noted."""
+    """Compute p = z + beta p. Count an iteration that has advanced, and note its r'r."""
     beta = sums[RZ] / sums[OLD_RZ] if sums[ADVANCED] > 0 else 0.0
-    turn_numbers(0, n, p.dtype.type(beta), z, p)
+    turn_numbers(0, n, p.dtype.type(beta), p.dtype.type(1), z, p)
     if sums[ADVANCED] > 0:
         history[int(sums[DONE]) % HISTORY] = sums[RR]
         sums[DONE] += 1
-
-
-@compile_loop(grain=NUMBERS)
-def turn_numbers(begin, end, beta, z, p):
-    """The numbers of `turn`."""
-    for i in range(begin, end):
-        p[i] = z[i] + beta * p[i]

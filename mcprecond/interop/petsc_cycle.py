@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.interop.petsc_halo import Halo
+from mcprecond.interop.petsc_halo import Halo, Ranks
 from mcprecond.interop.petsc_matrix import DistributedMatrix, Part, Rows
 from mcprecond.linalg.operator import operator_for
 from mcprecond.matrix import AdmittedMatrix, canonical_csr, rows_of
@@ -136,7 +136,7 @@ class LevelAcross:
 
 
 class Whole:
-    """The level of which each rank has all rows: its solution by a hierarchy of one process.
+    """A level that every rank has as a whole. A hierarchy of one process solves there, the same one on all ranks.
 
     Parameters
     ----------
@@ -177,6 +177,7 @@ class CycleAcross:
 
     Parameters
     ----------
+    ranks : Ranks
     levels : list of LevelAcross
     whole : Whole or None
         The last level; None where the last one of `levels` is smoothed.
@@ -186,18 +187,22 @@ class CycleAcross:
     """
 
     def __init__(
-        self, levels: list[LevelAcross], whole: Whole | None, presweeps: int, postsweeps: int, *, twice: bool
+        self,
+        ranks: Ranks,
+        levels: list[LevelAcross],
+        whole: Whole | None,
+        presweeps: int,
+        postsweeps: int,
+        *,
+        twice: bool,
     ) -> None:
-        self.levels, self.whole = levels, whole
+        self.ranks, self.levels, self.whole = ranks, levels, whole
         self.presweeps, self.postsweeps, self.twice = presweeps, postsweeps, twice
 
     @property
     def captures(self) -> bool:
         """Whether a cycle only launches kernels, so that it can be captured."""
-        if self.levels:
-            return self.levels[0].A.ranks.only_launches
-        assert self.whole is not None
-        return self.whole.ranks.only_launches
+        return self.ranks.only_launches
 
     def enqueue(self, b: Any, x: Any) -> None:
         """x is what a cycle for A x = b from zero finds, in this rank's parts of vectors. Collective."""

@@ -46,8 +46,9 @@ class Ranks:
         if self.comm.size == 1:
             return
         if self._nccl is None:
-            found = self.backend.to_host(x).copy()
-            self.comm.Allreduce(found.copy(), found)
+            sent = self.backend.to_host(x)
+            found = np.empty_like(sent)
+            self.comm.Allreduce(sent, found)
             x[...] = self.backend.xp.asarray(found)
         else:
             self._nccl.allReduce(x.data.ptr, x.data.ptr, x.size, kind_of(x), nccl().NCCL_SUM, self._stream)

@@ -33,8 +33,8 @@ from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 #: The smoothers whose sweeps converge on any number of ranks, and the cycles.
 FOR_RANKS = ("auto", "gauss_seidel", "sgs", "jacobi", "chebyshev")
 CYCLES = ("V", "W")
-#: A level with at most so many unknowns is on all ranks alike, where nothing else is said. On a GPU messages between
-#: ranks take as long as work on some ten thousand rows.
+#: By default every rank stores all rows of levels with at most so many unknowns: there messages between ranks are
+#: expected to take longer than the work that they save.
 MAX_WHOLE = {"cpu": 2_000, "gpu": 50_000}
 
 
@@ -44,7 +44,7 @@ class Hierarchy:
     Parameters
     ----------
     rows : Rows
-        Those of this rank.
+        The rows of this rank.
     B : array, shape (n, k), or None
         This rank's rows of the near-null-space candidates; by default one constant for each unknown of a node.
     max_whole : int, optional
@@ -56,9 +56,10 @@ class Hierarchy:
     Attributes
     ----------
     rows : list of Rows
-        Those of the levels that ranks share, the finest one first, and of the first one that is on all ranks.
+        The rows of this rank on the levels that ranks share, the finest one first, and on the first level that every
+        rank has as a whole.
     steps : list of Step
-        From each of them to the next one.
+        The steps from each of these levels to the next one.
     cycle : CycleAcross
     symmetric : bool
         Whether a cycle is a symmetric operator.
@@ -140,7 +141,7 @@ class Hierarchy:
         for number, step in enumerate(self.steps):
             below = levels[number + 1] if number + 1 < len(levels) else whole
             connect(levels[number], step, below, stored)
-        self.cycle = CycleAcross(levels, whole, presweeps, postsweeps, twice=twice)
+        self.cycle = CycleAcross(ranks, levels, whole, presweeps, postsweeps, twice=twice)
         self._captured: dict[tuple[int, ...], Any] = {}
 
     def _levels(self, shared: list[Rows], stored: Any, *, twice: bool) -> list[LevelAcross]:

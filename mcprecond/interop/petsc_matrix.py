@@ -29,7 +29,7 @@ class Rows:
     Attributes
     ----------
     n, first, size : int
-        How many rows there are, the number of the first one, and how many rows all ranks have.
+        The number of rows of this rank, the global number of its first row, and the number of rows of all ranks.
     """
 
     def __init__(self, ranks: Ranks, own: Any, other: Any, ghosts: Any) -> None:
@@ -93,13 +93,13 @@ class Rows:
         """All that says where there are entries."""
         return [self.ghosts, self.own.indptr, self.own.indices, self.other.indptr, self.other.indices]
 
-    @property
+    @cached_property
     def is_finite(self) -> bool:
         """Whether all values of all ranks are. Collective."""
         xp, parts = self.backend.xp, (self.own.data, self.other.data)
         return not self.ranks.sum(sum(int(xp.count_nonzero(~xp.isfinite(values))) for values in parts))
 
-    @property
+    @cached_property
     def is_symmetric(self) -> bool:
         """Whether ``x^T A y`` is ``y^T A x`` for random vectors, up to rounding. They are scaled as the diagonal of A
         is, which has to be positive. Collective.

@@ -3,7 +3,8 @@
 #include "cuda/scan.cuh"
 #include "multigrid/team_sum.cuh"
 
-// List the entries of column c in their order. The whole block reads the columns of all entries.
+// Write the rows and the places of the entries of column c, in order. The threads of a block share the search through
+// the columns of all entries.
 template <typename RowOf>
 __device__ void list_entries(long long c, long long entries, const int* columns, RowOf row_of, int* rows,
                              OFFSET* places) {

@@ -11,9 +11,8 @@ from mcprecond.matrix import AdmittedMatrix
 
 KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
-#: The number of threads per row is chosen so that each loads about PER_LANE entries of an average row, but at least two
-#: threads share a row. These kernels wait for memory most of the time. With fewer threads per row, more rows are loaded
-#: at the same time.
+#: Each thread loads about PER_LANE entries of an average row, and at least two threads share a row. These kernels are
+#: bound by the latency of memory: the fewer threads share a row, the more rows are loaded at the same time.
 PER_LANE = 8
 
 

@@ -33,8 +33,8 @@ TAU, SINCE = 0.25, 1e-4
 LEAST = 3
 #: The residual has fallen suddenly if the last iteration multiplied the square of its norm by less than SUDDEN. That
 #: happens when CG has taken as many steps as the preconditioned matrix has distinct eigenvalues, or clusters of them.
-#: An extrapolation of the earlier gains would then overestimate the error. The next gain is the estimate instead; its
-#: alpha is not known, and is replaced by the largest one so far.
+#: Then the error is smaller than the earlier gains suggest, and the estimate is the next gain alone. The alpha of that
+#: gain is not known yet; the largest alpha so far takes its place.
 SUDDEN = 1e-4
 #: An error of at most UNITS times the machine epsilon, relative to ||x||_A, counts as zero.
 UNITS = 4

@@ -176,8 +176,7 @@ class PreconditionedCG(Solver):
         return method(A, self._backend, M, state)
 
     def _project_b(self, b: Any, iteration: Iteration) -> Any:
-        # The result keeps a reference to this vector, so it must not share memory with iteration.b, which the next
-        # solve overwrites.
+        # The result refers to this vector, and the next solve overwrites iteration.b. So the vector is a copy.
         return times_power(iteration.b.copy(), -iteration.shift, self._backend.xp) if self._is_projected else b
 
     def _incompatibility(self, dtype: Any = None) -> str | None:

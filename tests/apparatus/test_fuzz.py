@@ -7,9 +7,8 @@ from fuzz.categories import SHARES, case_of
 from fuzz.driver import Run
 from fuzz.trial import Device, Trial
 
-#: Cases that failed in the past. The first two overflowed in the product A x that `pcg` computes to estimate the
-#: rounding error of the residual. The others overflowed in squares that decide between CONVERGED and
-#: CONVERGED_IN_RESIDUAL.
+#: These cases have failed before. In the first two the product A x overflowed, by which `pcg` bounds the rounding error
+#: of the residual. In the others squares overflowed that decide between CONVERGED and CONVERGED_IN_RESIDUAL.
 FAILED_ONCE = [
     ("scale", 10003290),
     ("scale", 10003306),

@@ -116,7 +116,7 @@ def test_the_rule_has_the_bounds_between_which_it_depends_on_the_matrix():
     _, _, line, *_, of_sgs, rest = automatic.rule([document]).splitlines()
     assert line == "| one, 2026-11-26 | 2 of 5 matrices | 2 | 30 iterations, or 6.00 ms | 40 iterations, or 4.00 ms |"
     assert automatic.rule([]) == "" and automatic.line_of(document | {"cases": cases[:1]})[3] == ""
-    # There are five systems. SGS is slower than CG where CG takes 5, 20 or 40 iterations, and faster on the other two.
+    # Of the five systems, CG solves those faster on which it takes 5, 20 or 40 iterations, and SGS the other two.
     # A rule that chooses SGS from 30 iterations on is wrong only for the system with 40. No other threshold is better.
     assert of_sgs.endswith("than Jacobi; if Jacobi takes 30 or more, SGS is")
     times = (6.0 / 2.0) * (4.0 / 9.0) * (8.0 / 3.0)

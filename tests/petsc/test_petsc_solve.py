@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import doctest
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -163,3 +165,13 @@ def test_a_rank_may_have_no_rows(M):
     result = solve(POISSON[own], b[own], M=M, device="cpu")
     assert result.converged
     np.testing.assert_allclose(POISSON @ whole(result.x), b, atol=1e-7 * np.linalg.norm(b))
+
+
+@pytest.mark.skipif(COMM.size > 1, reason="there are several ranks")
+def test_the_example_of_the_docstring():
+    """It is skipped where petsc4py is missing, and so are its lines for pytest."""
+    (example,) = doctest.DocTestFinder().find(solve, "solve", module=False, globs={})
+    for line in example.examples:
+        line.options.clear()
+    found = doctest.DocTestRunner().run(example)
+    assert found.failed == 0 and found.attempted == 6

@@ -78,7 +78,7 @@ def possible_of(listed, colors, possible):
     """Return the colors 0 to 31 that a listed neighbor may get, or the color that it has, as a bit mask, and whether
     the neighbor is uncolored.
 
-    On a GPU one load reads both, because another thread may change the state of the neighbor between two loads.
+    On a GPU a single load reads both: between two loads, another thread might color the neighbor.
     """
     if listed >= 0:
         mask = np.int64(possible[listed]) & 0xFFFFFFFF
