@@ -105,22 +105,22 @@ class Speeds:
 
 
 NOTHING = Work(0, 0, 0)
-#: Measured on an H200, and on two cores of a server; the work on an H100, in proportion to its memory.
+#: Measured on an H200, and on two cores of a server.
 MEASURED = {
     "gpu": Speeds(
         bandwidth=4.75e12,
         cache=50e6,
         step=1.2e-6,
-        start=8e-6,
+        start=11e-6,
         colorings={
             "ecl_gc": ColoringSpeed(0.06e-3, 11e-12, 0.45e-12),
             "greedy": ColoringSpeed(0.1e-3, 7e-12, 8e-12, per_front=1e-6),
         },
         work={
-            "none": (NOTHING, Work(10e-6, 3e-12, 30e-12)),
-            "Jacobi": (Work(0.5e-3, 0, 0), Work(11e-6, 3e-12, 48e-12)),
-            "SGS": (Work(4.5e-3, 40e-12, 0), NOTHING),
-            "multigrid": (Work(8e-3, 0.35e-9, 5e-9), Work(0.2e-3, 14e-12, 0.15e-9)),
+            "none": (NOTHING, Work(13.5e-6, 4.4e-12, 26e-12)),
+            "Jacobi": (Work(0.15e-3, 0, 0), Work(15e-6, 4.4e-12, 34e-12)),
+            "SGS": (Work(3.3e-3, 0, 1.5e-9), NOTHING),
+            "multigrid": (Work(5.8e-3, 0.33e-9, 1e-9), Work(0.17e-3, 18e-12, 0.15e-9)),
         },
     ),
     "cpu": Speeds(

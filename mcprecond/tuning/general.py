@@ -25,7 +25,7 @@ OF_ANY_SIZE = {"multigrid": (1.0, 1.0), "spilu": (0.25, 1.0)}
 OF_POSITIVE = 6.0
 #: If A is not symmetric, the setup of multigrid takes SETUP times as long as for a symmetric matrix of the same size,
 #: and a cycle takes CYCLE times as long.
-SETUP, CYCLE = 2.5, 1.8
+SETUP, CYCLE = {"cpu": 2.5, "gpu": 4.0}, 1.8
 #: The setup of spilu takes SPILU[0] seconds, plus SPILU[1] seconds times the number of entries of A times the width to
 #: the power 3/4; this fits grids in two and three dimensions. A solve with its factors takes as long as SOLVE products
 #: with A.
@@ -52,7 +52,7 @@ def forecast_general(
     found = {
         plain: times[plain],
         "DILU" if device == "gpu" else "ILU0": Prediction(sweeps.setup, product + sweeps.iteration),
-        "multigrid": Prediction(SETUP * multigrid.setup, CYCLE * multigrid.iteration),
+        "multigrid": Prediction(SETUP[device] * multigrid.setup, CYCLE * multigrid.iteration),
     }
     if device == "cpu":
         start, per_entry = SPILU

@@ -45,7 +45,7 @@ PER_DIGIT, AT_LEAST, OF_STIFF, OF_NODES, IN_NODES = 1.0, 1.0, 6.0, 14.0, 0.8
 #: is multiplied by a factor from SETUP, which depends on the dimension of the graph; the key None is for graphs that do
 #: not resemble a grid. If the contrast is at least CONTRAST, classical multigrid is used, and its setup takes BY_POINTS
 #: times as long.
-SETUP = {"cpu": {1: 1.0, 2: 1.0, 3: 1.4, None: 4.0}, "gpu": {1: 1.0, 2: 1.0, 3: 1.2, None: 3.0}}
+SETUP = {"cpu": {1: 1.0, 2: 1.0, 3: 1.4, None: 4.0}, "gpu": {1: 1.0, 2: 1.0, 3: 1.1, None: 3.0}}
 BY_POINTS = {"cpu": 1.6, "gpu": 1.8}
 
 
