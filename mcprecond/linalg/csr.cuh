@@ -56,15 +56,16 @@ __device__ __forceinline__ SUM block_row_product(long long first, long long n, c
 
 // Multiply all rows of A with x. For each row one thread calls `row_done(i, total)`, which returns a term of an inner
 // product. The function returns the sum of the terms of this thread's short rows; those of the long rows are in `work`.
-template <typename SUM, typename T, typename Vector, typename RowDone>
+// If A has no long rows (MAY_BE_LONG), their code and its registers can be left out.
+template <typename SUM, bool MAY_BE_LONG = true, typename T, typename Vector, typename RowDone>
 __device__ __forceinline__ double multiply_rows(long long n, const Matrix<T>& A, Vector x, RowDone row_done) {
-    A.template multiply_long_rows<SUM>(x, row_done, A.work);
+    if constexpr (MAY_BE_LONG) A.template multiply_long_rows<SUM>(x, row_done, A.work);
     double sum = 0;
     for (long long first = (long long)blockIdx.x * ROWS_OF_BLOCK; first < n;
          first += (long long)gridDim.x * ROWS_OF_BLOCK) {
         long long i = first + threadIdx.x / LANES;
-        SUM total = block_row_product<SUM>(first, n, A, x, A.longest);
-        if (i < n && threadIdx.x % LANES == 0 && !A.is_long(i)) sum += row_done(i, total);
+        SUM total = block_row_product<SUM>(first, n, A, x, MAY_BE_LONG ? A.longest : 1ll << 62);
+        if (i < n && threadIdx.x % LANES == 0 && !(MAY_BE_LONG && A.is_long(i))) sum += row_done(i, total);
         __syncthreads();  // before the next products
     }
     return sum;

@@ -78,7 +78,7 @@ class Csr(Operator):
         self._long_rows = long_rows(self.indptr, longest_row, self.lanes, backend)
         # The choices of every kernel that multiplies rows, and further ones of kernels that read the stored values.
         self.macros = {"OFFSET": self.offset, "VALUE": self.dtype, "LANES": self.lanes}
-        self.own_macros = {"STORED": self.values.dtype, "LONG_ROWS": int(self._long_rows.n_rows > 0)}
+        self.own_macros = {"STORED": self.values.dtype, "LONG_ROWS": int(self.cuts_rows)}
         argument = np.dtype(argument or self.dtype)
         self._run = backend.kernels(KERNELS, **self.macros, **self.own_macros, ARGUMENT=argument)
         # Loaded where several columns are wanted.
@@ -91,9 +91,14 @@ class Csr(Operator):
         return self._exponent
 
     @property
+    def cuts_rows(self) -> bool:
+        """Whether it has rows that are cut into pieces, which is the case on a GPU only."""
+        return self._long_rows.n_rows > 0
+
+    @property
     def lanes_of_longest(self) -> int:
         """How many threads share a row in kernels that do not cut long rows: a warp if there are any."""
-        return WARP if self._long_rows.n_rows else self.lanes
+        return WARP if self.cuts_rows else self.lanes
 
     def times(self, v: Any) -> Any:
         """The product with a vector, as a new one."""

@@ -4,13 +4,14 @@
 #include "iteration.cuh"
 #include "linalg/csr.cuh"
 
+// For an A without long rows.
 extern "C" __global__ void multiply(long long n, Matrix<VALUE> A, const VALUE* p, VALUE* q, Recurrence recurrence) {
     if (!recurrence.is_running()) return;
-    double pAp = multiply_rows<VALUE>(n, A, p, [&](long long i, VALUE total) {
+    double pAp = multiply_rows<VALUE, false>(n, A, p, [&](long long i, VALUE total) {
         q[i] = total;
         return inner(total, p[i]);
     });
-    recurrence.finish<1>({pAp}, [&](const double* totals) { recurrence.take_pAp(totals[0]); }, A.work, A.n_long);
+    recurrence.finish<1>({pAp}, [&](const double* totals) { recurrence.take_pAp(totals[0]); });
 }
 
 extern "C" __global__ void find_alpha(long long n, const VALUE* p, const VALUE* q, Recurrence recurrence) {
