@@ -87,17 +87,18 @@ def timed_in_turns(
     synchronize: Callable[[], None] = lambda: None,
     *,
     small: bool = False,
+    settle: bool = True,
 ) -> dict[str, dict[str, Any]]:
     """The same for several warm calls that take turns, so that what else runs on the machine meets all of them.
 
     Before each there is a pause: threads of other libraries spin for a while after a loop, on the processors that the
-    next call needs. Where problems are small, to try a script, nobody waits.
+    next call needs. There is none where problems are small, to try a script, or where `settle` is False.
     """
     times: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(repeats):
         for name, function in functions.items():
             synchronize()
-            time.sleep(0 if small else SETTLING)
+            time.sleep(SETTLING if settle and not small else 0)
             times[name].append(_once_ms(function, synchronize))
     return {name: _row(found) for name, found in times.items()}
 
