@@ -76,14 +76,19 @@ class CGAcross:
         self.x.fill(0)
         if x0 is not None:
             self.x[: self.A.n] = x0
-        reason, residuals, norm = self._solve(rtol, atol, maxiter)
+        reason, residuals, norm = self._solve(rtol, atol, maxiter, from_zero=x0 is None)
         return self.x[: self.A.n].copy(), reason, residuals, norm
 
-    def _solve(self, rtol: float, atol: float, maxiter: int) -> tuple[Reason, list[float], float]:
-        """Solve for the b that is there, from the x that is there."""
-        self.norm_of_b = self._norm(self.b)
+    def _solve(
+        self, rtol: float, atol: float, maxiter: int, *, from_zero: bool
+    ) -> tuple[Reason, list[float], float]:  # fmt: skip
+        """Solve for the b that is there, from the x that is there, which may be zero."""
+        self.norm_of_b = norm = self._norm(self.b)
         limit = max(rtol * self.norm_of_b, atol)
-        norm = self._find_residual()
+        if from_zero:
+            self.r[...] = self.b
+        else:
+            norm = self._find_residual()
         residuals = [norm]
         if not math.isfinite(limit) or not math.isfinite(norm):
             return Reason.NOT_FINITE, residuals, norm

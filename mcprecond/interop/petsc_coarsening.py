@@ -81,11 +81,12 @@ class Step:
         """The aggregates of the nodes of the overlap, and the global numbers of unknowns of those of other ranks."""
         xp, n = self.around.backend.xp, len(labels)
         of_all = xp.where(labels >= 0, labels + float(first), -1.0)
-        theirs = self.around.backend.to_host(self.around.extend(xp.repeat(of_all, b)[:, None])[n * b :: b, 0])
-        there, places = np.unique(theirs[theirs >= 0].astype(np.int64), return_inverse=True)
-        beside = np.full(len(theirs), -1, np.int32)
+        theirs = self.around.extend(xp.repeat(of_all, b)[:, None])[n * b :: b, 0]
+        there, places = xp.unique(theirs[theirs >= 0].astype(np.int64), return_inverse=True)
+        beside = xp.full(len(theirs), -1, np.int32)
         beside[theirs >= 0] = count + places
-        return xp.concatenate((labels, xp.asarray(beside))), (there[:, None] * k + np.arange(k)).reshape(-1)
+        numbers = (there[:, None] * k + xp.arange(k)).reshape(-1)
+        return xp.concatenate((labels, beside)), self.around.backend.to_host(numbers)
 
     def compute(self, rows: Rows, level: int) -> Rows:
         """Return the rows of the coarse matrix, that of the level of that number, for the values of these rows.

@@ -30,11 +30,11 @@ class SmootherAcross(ABC):
 
     @abstractmethod
     def sweep(self, b: Any, x: Any, sweeps: int, *, before: bool) -> None:
-        """Sweep from zero, before a correction, or from x, after one. Collective."""
+        """Sweep from zero, before a correction, or from x, after one. b and x have room for a halo. Collective."""
 
     @abstractmethod
     def update(self, rows: Rows) -> None:
-        """Take other values, which A has taken."""
+        """Take other values, which A has taken. Collective."""
 
 
 class PolynomialAcross(SmootherAcross):
@@ -42,35 +42,36 @@ class PolynomialAcross(SmootherAcross):
 
     def __init__(self, A: DistributedMatrix, rows: Rows, degree: int) -> None:
         self.A, self.coefficients = A, chebyshev_coefficients(degree)
-        self.dinv = self._weights(rows)
         operator = A.part.operator
         self._run = A.backend.kernels(KERNELS, **operator.macros, **operator.own_macros)
-        self.other, self.d = A.halo.new_vector(), A.halo.new_vector()
+        self.dinv, self.other, self.d = (A.halo.new_vector() for _ in range(3))
+        self.update(rows)
 
     def sweep(self, b: Any, x: Any, sweeps: int, *, before: bool) -> None:
         """See `SmootherAcross`."""
         A, steps = self.A, self.coefficients * sweeps
         matrix = A.part.operator.arrays(A.part.state)
+        at_once = before and len(steps) > 1  # the first two steps, by the numbers of b in the halo
         # The last step has to write x.
-        places = [self.other, x] if len(steps) % 2 == 0 else [x, self.other]
+        places = [x, self.other] if (len(steps) - at_once) % 2 else [self.other, x]
         if not before and len(steps) % 2:
             self.other[: A.n] = x[: A.n]
-            places = [x, self.other]
-        for number, (alpha, beta) in enumerate(steps):
+        if at_once:
+            A.halo.fill(b)
+            (_, first), (alpha, beta), *steps = steps
+            self._run.first_steps(A.n, *matrix, self.dinv, b, places[1], first, alpha, beta, self.d, places[0])
+        for number, (alpha, beta) in enumerate(steps, at_once):
             new, old = places[number % 2], places[1 - number % 2]
             from_zero = before and number == 0
             if not from_zero:
                 A.halo.fill(old)
             self._run.step(A.n, *matrix, self.dinv, b, int(from_zero), old, alpha, beta, self.d, new)
 
-    def _weights(self, rows: Rows) -> Any:
-        """The inverse sums of the magnitudes of rows."""
-        whole = AdmittedMatrix.computed(rows.whole, rows.backend, is_symmetric=False)
-        return inverse_row_sums(whole).astype(self.A.dtype, copy=False)
-
     def update(self, rows: Rows) -> None:
-        """See `SmootherAcross`."""
-        self.dinv[...] = self._weights(rows)
+        """See `SmootherAcross`. Collective."""
+        whole = AdmittedMatrix.computed(rows.whole, rows.backend, is_symmetric=False)
+        self.dinv[: self.A.n] = inverse_row_sums(whole)
+        self.A.halo.fill(self.dinv)
 
 
 class SweepsAcross(SmootherAcross):
@@ -206,10 +207,11 @@ class CycleAcross:
 
     def enqueue(self, b: Any, x: Any) -> None:
         """x is what a cycle for A x = b from zero finds, in this rank's parts of vectors. Collective."""
-        self._cycle(0, b)
-        found = self.levels[0] if self.levels else self.whole
-        assert found is not None
-        x[...] = found.x[: found.n]
+        finest = self.levels[0] if self.levels else self.whole
+        assert finest is not None
+        finest.b[: finest.n] = b
+        self._cycle(0, finest.b)
+        x[...] = finest.x[: finest.n]
 
     def update(self, steps: list[Any], all_rows: list[Rows]) -> None:
         """Take the values that rows and steps have now. Collective."""
@@ -274,7 +276,7 @@ def connect(level: LevelAcross, step: Any, coarser: Any, stored: Any) -> None:
 def whole_matrix(rows: Rows) -> Any:
     """All rows of a small matrix, on each rank. Collective."""
     if rows.ranks.comm.size == 1:
-        return rows.own
+        return rows.whole
     xp, gather = rows.backend.xp, rows.ranks.gather
     columns = xp.concatenate((xp.arange(rows.first, rows.first + rows.n), xp.asarray(rows.ghosts)))
     lengths, indices = gather(xp.diff(rows.whole.indptr)), gather(columns[rows.whole.indices])

@@ -103,13 +103,14 @@ class Hierarchy:
         if ranks.sum(rows.n % block_size):
             raise ValueError(f"block_size {block_size} does not divide the numbers of rows of all ranks")
         refuse_unfit(rows)
-        if B is None:
-            B = np.tile(np.eye(block_size), (rows.n // block_size, 1))
-        if ranks.sum(int(B.shape[1] > LARGEST_BLOCK) + np.count_nonzero(~np.isfinite(B))):
-            raise ValueError(f"the near null space must have {LARGEST_BLOCK} vectors at most, of finite numbers")
-        B = backend.xp.asarray(np.ascontiguousarray(B.astype(rows.dtype)))
-        self.rows, self.steps, self.block_sizes = [rows], list[Step](), [block_size]
         is_alone = ranks.comm.size == 1
+        if B is not None:
+            if ranks.sum(int(B.shape[1] > LARGEST_BLOCK or not np.isfinite(B).all())):
+                raise ValueError(f"the near null space must have {LARGEST_BLOCK} vectors at most, of finite numbers")
+            B = backend.xp.ascontiguousarray(backend.xp.asarray(B, dtype=rows.dtype))
+        elif not is_alone:
+            B = backend.xp.tile(backend.xp.eye(block_size, dtype=rows.dtype), (rows.n // block_size, 1))
+        self.rows, self.steps, self.block_sizes = [rows], list[Step](), [block_size]
         while not is_alone and rows.size > max(max_coarse, max_whole) and len(self.rows) < max_levels:
             limit = None if theta is None else theta * FALL ** len(self.steps)
             step = new_step(rows, B, self.block_sizes[-1], limit)
@@ -218,7 +219,7 @@ class Hierarchy:
         """The unknowns and the entries of each level, over all ranks. Collective."""
         whole = self.cycle.whole
         shared = self.rows if whole is None else self.rows[:-1]
-        sizes = [(rows.size, self.ranks.sum(rows.own.nnz + rows.other.nnz)) for rows in shared]
+        sizes = [(rows.size, self.ranks.sum(rows.entries)) for rows in shared]
         of_whole = [] if whole is None else whole.M.levels
         return sizes + [(level.A.shape[0], int(level.A.indices.size)) for level in of_whole]
 

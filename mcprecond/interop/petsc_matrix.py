@@ -6,13 +6,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
-from mcprecond.backends import Backend
+from mcprecond.backends import Backend, KernelSet, offset_type
 from mcprecond.interop import petsc_memory
-from mcprecond.interop.petsc_halo import Halo, Ranks, owners_of
-from mcprecond.linalg.csr import Csr
-from mcprecond.matrix import canonical_csr, rows_of
+from mcprecond.interop.petsc_halo import Halo, Ranks, owners_of, ranges_of
+from mcprecond.linalg.csr import Csr, lanes_for
+from mcprecond.matrix import canonical_csr, diagonal_places, read_diagonal
+
+KERNELS = KernelSet(__file__, "OFFSET VALUE LANES")
 
 
 class Rows:
@@ -21,10 +22,10 @@ class Rows:
     Parameters
     ----------
     ranks : Ranks
-    own, other : csr matrices
-        The block on the diagonal, and the other entries.
-    ghosts : array of int64, on the host
-        The global numbers of the columns of `other`, ascending: its column k is column ``ghosts[k]`` of A.
+    whole : csr matrix, shape (n, n + k)
+        The first n columns are those of this rank's unknowns, and column n + j is column ``ghosts[j]`` of A.
+    ghosts : array of int64, shape (k,), on the host
+        The global numbers of the unknowns of other ranks that there are columns for, ascending.
 
     Attributes
     ----------
@@ -32,9 +33,9 @@ class Rows:
         The number of rows of this rank, the global number of its first row, and the number of rows of all ranks.
     """
 
-    def __init__(self, ranks: Ranks, own: Any, other: Any, ghosts: Any) -> None:
-        self.ranks, self.backend, self.own, self.other, self.ghosts = ranks, ranks.backend, own, other, ghosts
-        self.n, self.dtype = own.shape[0], np.dtype(own.dtype)
+    def __init__(self, ranks: Ranks, whole: Any, ghosts: Any) -> None:
+        self.ranks, self.backend, self.whole, self.ghosts = ranks, ranks.backend, whole, ghosts
+        self.n, self.dtype = whole.shape[0], np.dtype(whole.dtype)
         of_ranks = ranks.comm.allgather(self.n)
         self.first, self.size = sum(of_ranks[: ranks.comm.rank]), sum(of_ranks)
 
@@ -43,11 +44,11 @@ class Rows:
         """Copy those of a matrix of PETSc, within the GPU that both it and the backend are on. Collective."""
         own, other, ghosts = petsc_memory.blocks_of(A)
         on_gpu = ranks.backend.name == "gpu" and petsc_memory.is_on_gpu(A)
-        parts = [petsc_memory.csr_of(block, on_gpu=on_gpu) for block in (own, other) if block is not None]
-        if len(parts) == 1:
-            parts.append(scipy.sparse.csr_matrix((parts[0].shape[0], 0), dtype=parts[0].dtype))
-        of_rank, of_others = (ranks.backend.sparse.csr_matrix(part) for part in parts)
-        return cls(ranks, of_rank, of_others, ghosts)
+        whole = ranks.backend.sparse.csr_matrix(petsc_memory.csr_of(own, on_gpu=on_gpu))
+        if other is not None and len(ghosts):
+            beside = ranks.backend.sparse.csr_matrix(petsc_memory.csr_of(other, on_gpu=on_gpu))
+            whole = side_by_side(whole, beside, ranks.backend)
+        return cls(ranks, whole, ghosts)
 
     @classmethod
     def computed(cls, ranks: Ranks, csr: Any, n: int, numbers: Any) -> Rows:
@@ -55,49 +56,49 @@ class Rows:
         xp = ranks.backend.xp
         indptr = csr.indptr[: n + 1]
         indices, values = (array[: int(indptr[-1])] for array in (csr.indices, csr.data))
-        is_own = indices < n
-        of_own = xp.concatenate((xp.zeros(1, np.int64), xp.cumsum(is_own)))[indptr]
-        own = canonical_csr(values[is_own], indices[is_own], of_own, (n, n), ranks.backend)
-        beside, theirs = xp.unique(indices[~is_own] - n, return_inverse=True)
-        shape = n, len(beside)
-        other = canonical_csr(values[~is_own], theirs.astype(np.int32), indptr - of_own, shape, ranks.backend)
-        return cls(ranks, own, other, numbers[ranks.backend.to_host(beside)])
-
-    @cached_property
-    def whole(self) -> Any:
-        """Both parts side by side: a matrix whose column n + k is that of ``ghosts[k]``."""
-        own, other, xp = self.own, self.other, self.backend.xp
-        indptr, entries = own.indptr.astype(np.int64) + other.indptr, own.nnz + other.nnz
-        indices, values = xp.empty(entries, np.int32), xp.empty(entries, own.dtype)
-        of_own = xp.arange(own.nnz) + other.indptr[rows_of(own.indptr, own.indices, xp)]
-        of_other = xp.arange(other.nnz) + own.indptr[rows_of(other.indptr, other.indices, xp) + 1]
-        indices[of_own], indices[of_other] = own.indices, other.indices + self.n
-        values[of_own], values[of_other] = own.data, other.data
-        return canonical_csr(values, indices, indptr, (self.n, self.n + len(self.ghosts)), self.backend)
-
-    @cached_property
-    def diagonal_places(self) -> Any:
-        """Where `own` has its diagonal."""
-        xp = self.backend.xp
-        return xp.flatnonzero(rows_of(self.own.indptr, self.own.indices, xp) == self.own.indices)
+        is_read = columns_read(csr, n, n + len(numbers), ranks.backend)[n:]
+        places = xp.concatenate((xp.arange(n), n - 1 + xp.cumsum(is_read))).astype(np.int32)
+        ghosts = numbers[ranks.backend.to_host(is_read)]
+        whole = canonical_csr(values, places[indices], indptr, (n, n + len(ghosts)), ranks.backend)
+        return cls(ranks, whole, ghosts)
 
     @property
+    def entries(self) -> int:
+        """The number of entries of these rows."""
+        return len(self.whole.indices)
+
+    @cached_property
+    def own(self) -> Any:
+        """The block on the diagonal, for the unknowns of this rank alone."""
+        if not len(self.ghosts):
+            return self.whole
+        whole, backend, xp = self.whole, self.backend, self.backend.xp
+        indptr = xp.concatenate((xp.zeros(1, np.int64), xp.cumsum(whole.indices < self.n)))[whole.indptr]
+        entries = int(indptr[-1])
+        indices, values = xp.empty(entries, np.int32), xp.empty(entries, self.dtype)
+        begins = whole.indptr[:-1]
+        copy_parts(begins, begins + xp.diff(indptr), whole, 0, indptr, indices, values, backend)
+        return canonical_csr(values, indices, indptr, (self.n, self.n), backend)
+
+    @cached_property
+    def operator(self) -> DistributedMatrix:
+        """A as an operator on vectors with the halo that its products read. Collective."""
+        return DistributedMatrix(self)
+
+    @cached_property
     def diagonal(self) -> Any:
         """That of this rank, with zeros where nothing is stored."""
-        found = self.backend.xp.zeros(self.n, self.dtype)
-        found[self.own.indices[self.diagonal_places]] = self.own.data[self.diagonal_places]
-        return found
+        return read_diagonal(self.whole.indptr, self.whole.indices, self.whole.data, self.backend)[0]
 
     @property
     def pattern(self) -> list[Any]:
         """All that says where there are entries."""
-        return [self.ghosts, self.own.indptr, self.own.indices, self.other.indptr, self.other.indices]
+        return [self.ghosts, self.whole.indptr, self.whole.indices]
 
     @cached_property
     def is_finite(self) -> bool:
         """Whether all values of all ranks are. Collective."""
-        xp, parts = self.backend.xp, (self.own.data, self.other.data)
-        return not self.ranks.sum(sum(int(xp.count_nonzero(~xp.isfinite(values))) for values in parts))
+        return not self.ranks.sum(int(not self.backend.xp.isfinite(self.whole.data).all()))
 
     @cached_property
     def is_symmetric(self) -> bool:
@@ -108,15 +109,15 @@ class Rows:
         rounding.
         """
         xp, scales, rng = self.backend.xp, self.diagonal**-0.5, self.backend.xp.random.default_rng(self.first)
-        A = DistributedMatrix(self)
-        vectors, products = [A.halo.new_vector() for _ in range(2)], []
+        A, products = self.operator, list[float]()
+        vectors = [A.halo.new_vector() for _ in range(2)]
         for v in vectors:
             v[: self.n] = (2 * rng.random(self.n) - 1) * scales
         z = xp.empty(self.n, self.dtype)
         for v, w in (vectors, vectors[::-1]):
             A.enqueue(v, z)
             products.append(self.ranks.sum(float(z @ w[: self.n])))
-        entries = self.ranks.sum(self.own.nnz + self.other.nnz)
+        entries = self.ranks.sum(self.entries)
         return bool(abs(products[0] - products[1]) <= np.sqrt(np.finfo(self.dtype).eps * entries))
 
     def damped(self) -> Any:
@@ -127,30 +128,37 @@ class Rows:
 
         Baker, Falgout, Kolev, Yang: Multigrid Smoothers for Ultraparallel Computing, SIAM J. Sci. Comput. 33, 2011.
         """
-        xp, values = self.backend.xp, self.own.data.copy()
-        sums = xp.bincount(rows_of(self.other.indptr, self.other.indices, xp), abs(self.other.data), self.n)
-        values[self.diagonal_places] += sums[self.own.indices[self.diagonal_places]] / 2
-        return canonical_csr(values, self.own.indices, self.own.indptr, self.own.shape, self.backend)
+        xp, own, whole, values = self.backend.xp, self.own, self.whole, self.own.data.copy()
+        outside = xp.flatnonzero(whole.indices >= self.n)
+        rows = xp.searchsorted(whole.indptr, outside, side="right") - 1
+        sums = xp.bincount(rows, abs(whole.data[outside]), self.n)
+        values[diagonal_places(own, xp.arange(self.n), self.backend)] += sums / 2
+        return canonical_csr(values, own.indices, own.indptr, own.shape, self.backend)
 
     def fetch(self, numbers: Any) -> tuple[Any, Any, Any]:
-        """On the host, the lengths, columns and values of rows of A, by global numbers that ascend. Collective."""
-        comm, xp = self.ranks.comm, self.backend.xp
+        """The lengths, columns and values of rows of A, by global numbers on the host that ascend. Collective."""
+        comm, ranks, xp = self.ranks.comm, self.ranks, self.backend.xp
         owners = owners_of(numbers, self.first, comm)
         asked = comm.alltoall([numbers[owners == rank] for rank in range(comm.size)])
         wanted = xp.asarray(np.concatenate(asked) - self.first)
         begins, lengths = self.whole.indptr[wanted], xp.diff(self.whole.indptr)[wanted]
-        ends = xp.cumsum(lengths)
-        owner = xp.searchsorted(ends, xp.arange(int(ends[-1]) if len(ends) else 0), side="right")
-        places = xp.arange(len(owner)) + (begins - ends + lengths)[owner]
+        of_ranks, of_owners = [len(each) for each in asked], np.bincount(owners, minlength=comm.size)
+        received = xp.empty(len(numbers), np.int64)
+        ranks.exchange(lengths.astype(np.int64), ranges_of(of_ranks), received, ranges_of(of_owners))
+        # How many entries each rank gets, and how many it sends here.
+        sends, receives = (
+            ranges_of([int(part.sum()) for part in xp.split(each, np.cumsum(counts)[:-1].tolist())])
+            for each, counts in ((lengths, of_ranks), (received, of_owners))
+        )
+        ends = xp.cumsum(lengths, dtype=np.int64)
+        row = xp.searchsorted(ends, xp.arange(int(ends[-1]) if len(ends) else 0), side="right")
+        places = xp.arange(len(row)) + (begins - ends + lengths)[row]
         columns = xp.concatenate((xp.arange(self.first, self.first + self.n), xp.asarray(self.ghosts)))
-        found = lengths, columns[self.whole.indices[places]], self.whole.data[places]
-        lengths, columns, values = map(self.backend.to_host, found)
-        of_ranks = np.cumsum([len(each) for each in asked])
-        cuts = np.concatenate((np.zeros(1, np.int64), np.cumsum(lengths)))[of_ranks][:-1]
-        answers = [np.split(lengths, of_ranks[:-1]), np.split(columns, cuts), np.split(values, cuts)]
-        received = comm.alltoall(list(zip(*answers, strict=True)))
-        theirs = [np.concatenate(part) for part in zip(*received, strict=True)]
-        return theirs[0], theirs[1], theirs[2]
+        found = []
+        for sent in (columns[self.whole.indices[places]], self.whole.data[places]):
+            found.append(xp.empty(int(received.sum()), sent.dtype))
+            ranks.exchange(sent, sends, found[-1], receives)
+        return received, found[0], found[1]
 
 
 class Part:
@@ -176,9 +184,12 @@ class Part:
         backend, xp = halo.ranks.backend, halo.ranks.backend.xp
         indptr = csr.indptr[: rows + 1]
         indices = csr.indices[: int(indptr[-1])]
-        places = xp.concatenate((xp.arange(columns), columns + xp.searchsorted(xp.asarray(halo.ghosts), numbers)))
+        ghosts = xp.asarray(halo.ghosts)
+        if len(numbers) != len(ghosts) or not (numbers == ghosts).all():
+            places = xp.concatenate((xp.arange(columns), columns + xp.searchsorted(ghosts, numbers)))
+            indices = places.astype(np.int32)[indices]
         shape, argument = (rows, halo.room), halo.new_vector().dtype
-        matrix = canonical_csr(csr.data[: len(indices)], places[indices].astype(np.int32), indptr, shape, backend)
+        matrix = canonical_csr(csr.data[: len(indices)], indices, indptr, shape, backend)
         longest = int(xp.diff(indptr).max()) if rows else 0
         self.operator = Csr(matrix, backend, stored=stored, dtype=dtype, argument=argument, longest_row=longest)
         self.state = self.operator.new_state()
@@ -196,12 +207,57 @@ class Part:
         self.operator.enqueue_sum(self.state, x, y)
 
 
+def columns_read(csr: Any, rows: int, columns: int, backend: Backend) -> Any:
+    """Which of so many columns some first rows have entries in."""
+    is_read = backend.xp.zeros(columns, bool)
+    is_read[csr.indices[: int(csr.indptr[rows])]] = True
+    return is_read
+
+
 def ghosts_of(csr: Any, rows: int, columns: int, numbers: Any, backend: Backend) -> Any:
     """Of the global numbers of the columns behind those of this rank, the ones that its rows read; on the host."""
-    indices = csr.indices[: int(csr.indptr[rows])]
-    there = backend.xp.zeros(len(numbers), bool)
-    there[indices[indices >= columns] - columns] = True
-    return backend.to_host(numbers[there])
+    return backend.to_host(numbers[columns_read(csr, rows, columns + len(numbers), backend)[columns:]])
+
+
+def side_by_side(first: Any, second: Any, backend: Backend) -> Any:
+    """Two matrices with as many rows as one: the columns of the second one follow those of the first one."""
+    xp, (n, columns) = backend.xp, first.shape
+    entries = first.nnz + second.nnz
+    offset = offset_type(entries)
+    of_first, of_second = (part.indptr.astype(offset, copy=False) for part in (first, second))
+    indptr, indices, values = of_first + of_second, xp.empty(entries, np.int32), xp.empty(entries, first.dtype)
+    begins = indptr[:-1]
+    copy_parts(of_first[:-1], of_first[1:], first, 0, begins, indices, values, backend)
+    behind = begins + xp.diff(of_first)
+    copy_parts(of_second[:-1], of_second[1:], second, columns, behind, indices, values, backend)
+    return canonical_csr(values, indices, indptr, (n, columns + second.shape[1]), backend)
+
+
+def copy_parts(
+    begins: Any, ends: Any, csr: Any, shift: int, begins_there: Any, indices: Any, values: Any, backend: Backend
+) -> None:  # fmt: skip
+    """Copy parts of the rows of a matrix, each of which begins and ends at some place, to other places in other arrays.
+    The numbers of the columns are shifted.
+    """
+    offset, n = offset_type(max(csr.nnz, len(values))), len(begins)
+    lanes = lanes_for(csr.nnz / max(n, 1))
+    begins, ends, begins_there = (places.astype(offset, copy=False) for places in (begins, ends, begins_there))
+    run = backend.kernels(KERNELS, OFFSET=offset, VALUE=values.dtype, LANES=lanes)
+    columns = csr.indices.astype(np.int32, copy=False)
+    run.copy_rows(n, begins, ends, columns, csr.data, shift, begins_there, indices, values)
+
+
+# On the CPU.
+
+
+@KERNELS.per_item
+def copy_rows(first, end, begins, ends, indices, values, shift, begins_there, indices_there, values_there):
+    """See `copy_parts`."""
+    for i in range(first, end):
+        begin, there = begins[i], begins_there[i]
+        for k in range(ends[i] - begin):
+            indices_there[there + k] = indices[begin + k] + shift
+            values_there[there + k] = values[begin + k]
 
 
 class DistributedMatrix:
@@ -218,9 +274,11 @@ class DistributedMatrix:
 
     def __init__(self, rows: Rows, dtype: Any = None, stored: Any = None, further: tuple[Any, ...] = ()) -> None:
         self.n, self.backend, self.ranks, self.dtype = rows.n, rows.backend, rows.ranks, np.dtype(dtype or rows.dtype)
-        ghosts = np.unique(np.concatenate((rows.ghosts, *further)))
+        xp, ghosts = self.backend.xp, rows.ghosts
+        if further:
+            ghosts = self.backend.to_host(xp.unique(xp.asarray(np.concatenate((ghosts, *further)))))
         self.halo = Halo(rows.ranks, rows.first, rows.n, ghosts, self.dtype)
-        numbers = self.backend.xp.asarray(rows.ghosts)
+        numbers = xp.asarray(rows.ghosts)
         self.part = Part(rows.whole, rows.n, rows.n, numbers, self.halo, self.dtype, stored or rows.dtype)
 
     def take(self, rows: Rows) -> None:

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from mcprecond.backends import offset_type
 from mcprecond.interop.petsc_halo import Halo
 from mcprecond.interop.petsc_matrix import Rows
-from mcprecond.matrix import canonical_csr, rows_of
+from mcprecond.matrix import canonical_csr
 from mcprecond.preconditioners.setup import admit
 
 #: How far rows are fetched from. A row of the coarse matrix adds up rows of A P at distance 1, to which rows of P at
@@ -56,19 +57,19 @@ class Overlap:
             self.layers.append(self.backend.to_host(layer))
             parts.append(rows.fetch(self.layers[-1]))
             self.numbers = xp.concatenate((self.numbers, layer))
-            columns = whole_nodes(xp.asarray(parts[-1][1]), b, xp)
+            columns = whole_nodes(parts[-1][1], b, xp)
             outside = columns[(columns < self.first) | (columns >= self.first + self.n)]
             layer = outside[~xp.isin(outside, self.numbers)]
         self.numbers = xp.concatenate((self.numbers, layer))
         self._order = xp.argsort(self.numbers)
-        lengths, columns, values = (np.concatenate(part) for part in zip(*parts, strict=True))
-        self._find_pattern(rows, xp.asarray(lengths), xp.asarray(columns))
+        lengths, columns, values = (xp.concatenate(part) for part in zip(*parts, strict=True))
+        self._find_pattern(rows, lengths, columns)
         # The halo has its numbers in ascending order.
         self._halo = Halo(rows.ranks, self.first, self.n, self.backend.to_host(self.numbers[self._order]), np.float64)
         self._take(rows, values)
 
     def _find_pattern(self, rows: Rows, lengths: Any, column: Any) -> None:
-        """Where the entries of the whole matrix are, and which of the given ones goes where; see `fetch_rows`."""
+        """Where the entries of the whole matrix are, and which of the given ones goes where; see `Rows.fetch`."""
         xp, known = self.backend.xp, len(lengths)
         row = xp.searchsorted(xp.cumsum(lengths), xp.arange(len(column)), side="right")
         column = self._local(column)
@@ -86,16 +87,10 @@ class Overlap:
         size = self.n + len(self.numbers)
         order = xp.argsort(row * size + column)
         self._source = source[order]
-        own, other, beside = rows.own, rows.other, self._local(xp.asarray(rows.ghosts))
-        of_own, of_other = (rows_of(part.indptr, part.indices, xp) for part in (own, other))
-        self._of_own = xp.arange(own.nnz) + other.indptr[of_own]
-        self._of_other = xp.arange(other.nnz) + own.indptr[of_other + 1]
-        stored = own.nnz + other.nnz
-        self.indices = xp.empty(stored + len(order), np.int32)
-        self.indices[self._of_own], self.indices[self._of_other] = own.indices, beside[other.indices]
-        self.indices[stored:] = column[order]
-        behind = stored + xp.cumsum(xp.bincount(row, minlength=len(self.numbers)))
-        self.indptr = xp.concatenate((own.indptr.astype(np.int64) + other.indptr, behind))
+        of_rows = xp.concatenate((xp.arange(self.n), self._local(xp.asarray(rows.ghosts)))).astype(np.int32)
+        self.indices = xp.concatenate((of_rows[rows.whole.indices], column[order].astype(np.int32)))
+        behind = rows.entries + xp.cumsum(xp.bincount(row, minlength=len(self.numbers)))
+        self.indptr = xp.concatenate((rows.whole.indptr, behind)).astype(offset_type(len(self.indices)), copy=False)
 
     def _local(self, columns: Any) -> Any:
         """The numbers here of columns by their global numbers."""
@@ -106,19 +101,17 @@ class Overlap:
 
     def take(self, rows: Rows) -> None:
         """Take the values of these rows, in the same pattern. Collective."""
-        values = None if self.alone else np.concatenate([rows.fetch(layer)[2] for layer in self.layers])
+        values = None if self.alone else self.backend.xp.concatenate([rows.fetch(layer)[2] for layer in self.layers])
         self._take(rows, values)
 
     def _take(self, rows: Rows, fetched_values: Any) -> None:
         self.rows = rows
         if self.alone:
-            self.matrix, _ = admit(rows.own, finite=True)
+            self.matrix, _ = admit(rows.whole, finite=True)
             return
-        xp, dtype = self.backend.xp, rows.own.dtype
-        values = xp.empty(len(self.indices), dtype)
-        values[self._of_own], values[self._of_other] = rows.own.data, rows.other.data
-        around = xp.asarray(np.concatenate((np.ones(1, dtype), fetched_values)))
-        values[rows.own.nnz + rows.other.nnz :] = around[self._source]
+        xp = self.backend.xp
+        around = xp.concatenate((xp.ones(1, rows.dtype), fetched_values))
+        values = xp.concatenate((rows.whole.data, around[self._source]))
         shape = (len(self.indptr) - 1,) * 2
         self.matrix, _ = admit(canonical_csr(values, self.indices, self.indptr, shape, self.backend), finite=True)
 

@@ -19,7 +19,7 @@ from mcprecond.interop.petsc_bicgstab import BiCGStabAcross
 from mcprecond.interop.petsc_cg import CGAcross
 from mcprecond.interop.petsc_halo import Ranks
 from mcprecond.interop.petsc_hierarchy import Hierarchy
-from mcprecond.interop.petsc_matrix import DistributedMatrix, Rows
+from mcprecond.interop.petsc_matrix import Rows
 from mcprecond.linalg.operator import operator_for
 from mcprecond.linalg.powers import power_times, times_power
 from mcprecond.matrix import AdmittedMatrix, admit_matrix
@@ -263,7 +263,7 @@ class System:
         solver: CGAcross | BiCGStabAcross
         if is_positive and self.rows.is_symmetric:
             name, M, preconditioner = self._precondition(name, B, block_size, digits_of(rtol))
-            solver, method = CGAcross(DistributedMatrix(self.rows), preconditioner), "pcg"
+            solver, method = CGAcross(self.rows.operator, preconditioner), "pcg"
         elif name == "multigrid" or B is not None or block_size > 1:
             raise ValueError(
                 "A is not symmetric with a positive diagonal, which multigrid, B and block_size need across ranks; "
