@@ -41,6 +41,7 @@ from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 
 __all__ = [
     "ILU0",
+    "DistributedClassicalAMG",
     "DistributedSmoothedAggregation",
     "MulticolorDILU",
     "MulticolorGS",
@@ -285,22 +286,25 @@ class SmoothedAggregation(Context):
         return {"B": np.column_stack(columns)}
 
 
-class DistributedSmoothedAggregation(SmoothedAggregation):
-    """PETSc's PC of type ``mcprecond.interop.petsc.DistributedSmoothedAggregation``: one hierarchy across all ranks.
+class HierarchyAcrossRanks(Context):
+    """What PETSc calls for a PC that is one hierarchy across all ranks.
 
-    Each rank aggregates its own rows, and prolongators are smoothed across the ranks. Smoothers are polynomials, or
-    sweeps over the rows of each rank. Small levels are on all ranks alike.
+    Prolongators are smoothed, or interpolate, across the ranks. Smoothers are polynomials, or sweeps over the rows of
+    each rank. Small levels are on all ranks alike.
 
     Parameters
     ----------
     **arguments
-        As for `SmoothedAggregation`, but the cycle is V or W. Besides, max_whole: every rank stores all rows of levels
-        with at most so many unknowns.
+        As for `operator`, but the cycle is V or W. Besides, max_whole: every rank stores all rows of levels with at
+        most so many unknowns.
 
     Attributes
     ----------
     M : Hierarchy or None
     """
+
+    #: Whether levels are made by points, in place of aggregates.
+    by_points = False
 
     @classmethod
     def _parameters(cls) -> dict[str, inspect.Parameter]:
@@ -314,7 +318,7 @@ class DistributedSmoothedAggregation(SmoothedAggregation):
         Raises
         ------
         TypeError, ValueError
-            As `mcprecond.SmoothedAggregation`, or if the matrix is not assembled; a note names the PC.
+            As the constructor of `operator`, or if the matrix is not assembled; a note names the PC.
         """
         P, prefix = pc.getOperators()[1], pc.getOptionsPrefix() or ""
         arguments = self._complete(P)
@@ -340,7 +344,8 @@ class DistributedSmoothedAggregation(SmoothedAggregation):
             except PatternChangedError:
                 pass
         self.M = None
-        self.M = Hierarchy(rows, **candidates, **{name: arguments[name] for name in arguments if name != "device"})
+        options = {name: arguments[name] for name in arguments if name != "device"}
+        self.M = Hierarchy(rows, **candidates, by_points=self.by_points, **options)
         self._built_with = arguments
         self.builds += 1
 
@@ -363,6 +368,31 @@ class DistributedSmoothedAggregation(SmoothedAggregation):
     def _summary(self, pc: Any) -> list[str]:
         """Lines on the levels."""
         return str(self.M).splitlines()
+
+
+class DistributedSmoothedAggregation(HierarchyAcrossRanks, SmoothedAggregation):
+    """PETSc's PC of type ``mcprecond.interop.petsc.DistributedSmoothedAggregation``: each rank aggregates its own rows.
+
+    Parameters
+    ----------
+    **arguments
+        See `HierarchyAcrossRanks` and `SmoothedAggregation`.
+    """
+
+
+class DistributedClassicalAMG(HierarchyAcrossRanks):
+    """PETSc's PC of type ``mcprecond.interop.petsc.DistributedClassicalAMG``: each rank has coarse points of its own,
+    and interpolation crosses the ranks. It fits where coefficients jump; see `mcprecond.ClassicalAMG`.
+
+    Parameters
+    ----------
+    **arguments
+        theta, smoother, coloring, presweeps, postsweeps, cycle, max_levels, max_coarse, dtype, device and max_whole;
+        see `HierarchyAcrossRanks`.
+    """
+
+    operator = multigrid.ClassicalAMG
+    by_points = True
 
 
 def parse_option(text: str, annotation: str, option: str) -> Any:

@@ -9,6 +9,7 @@ Tuminaro, Tong: Parallel Smoothed Aggregation Multigrid: Aggregation Strategies 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -21,15 +22,72 @@ from mcprecond.interop.petsc_overlap import Overlap
 from mcprecond.matrix import AdmittedMatrix, canonical_csr, diagonal_places
 from mcprecond.multigrid.aggregation import aggregates
 from mcprecond.multigrid.galerkin import Galerkin
-from mcprecond.multigrid.interpolation import SmoothedInterpolation
+from mcprecond.multigrid.interpolation import Interpolation, SmoothedInterpolation
 from mcprecond.multigrid.setup import MOST_KEPT, nodes_of
 from mcprecond.multigrid.strength import Connections, symmetric_strength
 from mcprecond.multigrid.tentative import Tentative, fit_tentative
 from mcprecond.multigrid.units import CANCELED, NOT_DEFINITE, without_couplings
 
 
-class Step:
+class Step(ABC):
     """From a level to the next one: patterns once, values again and again.
+
+    Attributes
+    ----------
+    around : Overlap
+        Of the rows of the level.
+    own : int
+        How many coarse unknowns this rank has.
+    numbers : array of int64, on the host
+        The global numbers of the coarse unknowns of other ranks that there are columns for, ascending.
+    interpolation : Interpolation
+        P, of the rows in the overlap as far as the coarse rows of this rank depend on them.
+    galerkin : Galerkin
+        R and the coarse matrix; the first rows are those of this rank.
+    B : array, shape (own, k), or None
+        This rank's rows of the candidates of the coarse level.
+    """
+
+    around: Overlap
+    own: int
+    numbers: Any
+    interpolation: Interpolation
+    galerkin: Galerkin
+    B: Any = None
+
+    @abstractmethod
+    def _update(self, matrix: AdmittedMatrix) -> None:
+        """Compute P, R and the coarse matrix for other values of the matrix in the overlap. Collective."""
+
+    def compute(self, rows: Rows, level: int) -> Rows:
+        """Return the rows of the coarse matrix, that of the level of that number, for the values of these rows.
+
+        Raises
+        ------
+        ValueError
+            On all ranks, if a diagonal entry of the coarse matrix is negative, so that A is not positive definite.
+        """
+        if rows is not self.around.rows:
+            self.around.take(rows)
+            self._update(self.around.matrix)
+        self._fill_diagonal(rows.ranks, self.around.matrix, level)
+        return Rows.computed(rows.ranks, self.galerkin.coarse.csr, self.own, self.numbers)
+
+    def _fill_diagonal(self, ranks: Ranks, matrix: AdmittedMatrix, level: int) -> None:
+        """Refuse negative diagonal entries of the coarse matrix, and replace zeros: see `refuse_indefinite`."""
+        xp, coarse, R = matrix.backend.xp, self.galerkin.coarse.renewed(), self.galerkin.R
+        rounding, diagonal = CANCELED * float(np.finfo(coarse.dtype).eps), coarse.diagonal()[: self.own]
+        uncoupled = without_couplings(R, matrix.diagonal(), matrix.backend)[: self.own]
+        if ranks.sum(int(xp.count_nonzero(~(diagonal >= -rounding * uncoupled)))):
+            raise ValueError(f"the matrix of level {level} has negative entries on its diagonal, {NOT_DEFINITE}")
+        canceled = xp.flatnonzero(diagonal <= rounding * uncoupled)
+        if len(canceled):
+            filled = xp.where(uncoupled > 0, uncoupled, 1)[canceled]
+            coarse.data[diagonal_places(coarse.csr, canceled, matrix.backend)] = filled
+
+
+class AggregatesStep(Step):
+    """By aggregates of the nodes of each rank.
 
     Parameters
     ----------
@@ -47,13 +105,6 @@ class Step:
         This rank's rows of the candidates.
     b : int
         Unknowns of a node.
-
-    Attributes
-    ----------
-    B : array
-        This rank's rows of the candidates of the coarse level.
-    numbers : array of int64
-        The global numbers of the coarse unknowns of other ranks, on the host.
     """
 
     def __init__(
@@ -88,46 +139,24 @@ class Step:
         numbers = (there[:, None] * k + xp.arange(k)).reshape(-1)
         return xp.concatenate((labels, beside)), self.around.backend.to_host(numbers)
 
-    def compute(self, rows: Rows, level: int) -> Rows:
-        """Return the rows of the coarse matrix, that of the level of that number, for the values of these rows.
-
-        Raises
-        ------
-        ValueError
-            On all ranks, if a diagonal entry of the coarse matrix is negative, so that A is not positive definite.
-        """
-        if rows is not self.around.rows:
-            self.around.take(rows)
-            self.interpolation.update(self.around.matrix)
-            self.galerkin.update(self.around.matrix)
-        self._fill_diagonal(rows.ranks, self.around.matrix, level)
-        return Rows.computed(rows.ranks, self.galerkin.coarse.csr, self.own, self.numbers)
-
-    def _fill_diagonal(self, ranks: Ranks, matrix: AdmittedMatrix, level: int) -> None:
-        """Refuse negative diagonal entries of the coarse matrix, and replace zeros: see `refuse_indefinite`."""
-        xp, coarse, R = matrix.backend.xp, self.galerkin.coarse.renewed(), self.galerkin.R
-        rounding, diagonal = CANCELED * float(np.finfo(coarse.dtype).eps), coarse.diagonal()[: self.own]
-        uncoupled = without_couplings(R, matrix.diagonal(), matrix.backend)[: self.own]
-        if ranks.sum(int(xp.count_nonzero(~(diagonal >= -rounding * uncoupled)))):
-            raise ValueError(f"the matrix of level {level} has negative entries on its diagonal, {NOT_DEFINITE}")
-        canceled = xp.flatnonzero(diagonal <= rounding * uncoupled)
-        if len(canceled):
-            filled = xp.where(uncoupled > 0, uncoupled, 1)[canceled]
-            coarse.data[diagonal_places(coarse.csr, canceled, matrix.backend)] = filled
+    def _update(self, matrix: AdmittedMatrix) -> None:
+        """See `Step`."""
+        self.interpolation.update(matrix)
+        self.galerkin.update(matrix)
 
 
 def new_step(rows: Rows, B: Any, b: int, theta: float | None) -> Step | None:
     """Find the aggregates of a level; None, on all ranks, where the next level would hardly be smaller.
 
-    See `Step`; B is where the backend has its arrays.
+    See `AggregatesStep`; B is where the backend has its arrays.
     """
     around = Overlap(rows, b)
     nodes = nodes_of(around.matrix, b)
     for limit in (theta, 0.0):  # as `coarsen`
-        strong = symmetric_strength(around.matrix, nodes, limit, spreads=around.alone)
-        labels, count, _ = aggregates(strong.graph if around.alone else within(strong, rows.n // b, rows.backend))
+        strong = symmetric_strength(around.matrix, nodes, limit, spreads=False)
+        labels, count, _ = aggregates(within(strong, rows.n // b, rows.backend))
         if 0 < rows.ranks.sum(count) * B.shape[1] <= MOST_KEPT * rows.size:
-            return Step(around, nodes, strong, labels, count, B, b)
+            return AggregatesStep(around, nodes, strong, labels, count, B, b)
     return None
 
 

@@ -278,8 +278,7 @@ def whole_matrix(rows: Rows) -> Any:
     if rows.ranks.comm.size == 1:
         return rows.whole
     xp, gather = rows.backend.xp, rows.ranks.gather
-    columns = xp.concatenate((xp.arange(rows.first, rows.first + rows.n), xp.asarray(rows.ghosts)))
-    lengths, indices = gather(xp.diff(rows.whole.indptr)), gather(columns[rows.whole.indices])
+    lengths, indices = gather(xp.diff(rows.whole.indptr)), gather(rows.columns[rows.whole.indices])
     indptr, values = xp.concatenate((xp.zeros(1, np.int64), xp.cumsum(lengths))), gather(rows.whole.data)
     order = xp.argsort(rows_of(indptr, indices, xp) * rows.size + indices)
     shape = rows.size, rows.size

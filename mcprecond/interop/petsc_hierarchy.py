@@ -1,4 +1,4 @@
-"""Smoothed aggregation across ranks: one hierarchy, and cycles over it."""
+"""Multigrid across ranks: one hierarchy, by aggregates or by points, and cycles over it."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ from mcprecond.interop.petsc_cycle import (
     connect,
 )
 from mcprecond.interop.petsc_matrix import DistributedMatrix, Rows, ghosts_of
+from mcprecond.interop.petsc_points import PointsCoarsening
 from mcprecond.matrix import PatternChangedError
 from mcprecond.multigrid.built import MAX_COARSE
+from mcprecond.multigrid.classical import ClassicalAMG
 from mcprecond.multigrid.hierarchy import MOST_DENSE
 from mcprecond.multigrid.named_smoothers import POLYNOMIALS, choose_smoother
 from mcprecond.multigrid.setup import FALL
 from mcprecond.multigrid.smoothed_aggregation import SmoothedAggregation
+from mcprecond.multigrid.splitting import THETA
 from mcprecond.multigrid.units import MOST_CONTRAST
 from mcprecond.preconditioners import MulticolorGS, MulticolorSGS
 from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
@@ -33,6 +36,8 @@ from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 #: The smoothers whose sweeps converge on any number of ranks, and the cycles.
 FOR_RANKS = ("auto", "gauss_seidel", "sgs", "jacobi", "chebyshev")
 CYCLES = ("V", "W")
+#: By default there are at most so many levels by aggregates and by points, as on one device.
+MAX_LEVELS = {False: 10, True: 25}
 #: By default every rank stores all rows of levels with at most so many unknowns: there messages between ranks are
 #: expected to take longer than the work that they save.
 MAX_WHOLE = {"cpu": 2_000, "gpu": 50_000}
@@ -47,11 +52,14 @@ class Hierarchy:
         The rows of this rank.
     B : array, shape (n, k), or None
         This rank's rows of the near-null-space candidates; by default one constant for each unknown of a node.
+    by_points : bool
+        Whether to coarsen by points, as classical multigrid does, in place of aggregates; without B, and with one
+        unknown to a node.
     max_whole : int, optional
         The first level of so many unknowns or fewer, and all levels below, are on all ranks alike, as one process has
         them; by default 2,000 on CPUs and 50,000 on GPUs.
     block_size, theta, smoother, coloring, presweeps, postsweeps, cycle, max_levels, max_coarse, dtype
-        As in `mcprecond.SmoothedAggregation`, whose levels those on all ranks are.
+        As in `mcprecond.SmoothedAggregation` or `mcprecond.ClassicalAMG`, whose levels those on all ranks are.
 
     Attributes
     ----------
@@ -61,6 +69,7 @@ class Hierarchy:
     steps : list of Step
         The steps from each of these levels to the next one.
     cycle : CycleAcross
+    by_points : bool
     symmetric : bool
         Whether a cycle is a symmetric operator.
 
@@ -75,6 +84,7 @@ class Hierarchy:
         rows: Rows,
         B: Any = None,
         *,
+        by_points: bool = False,
         block_size: int = 1,
         theta: float | None = None,
         smoother: str = "auto",
@@ -82,7 +92,7 @@ class Hierarchy:
         presweeps: int = 1,
         postsweeps: int = 1,
         cycle: str = "V",
-        max_levels: int = 10,
+        max_levels: int | None = None,
         max_coarse: int | None = None,
         max_whole: int | None = None,
         dtype: Any = None,
@@ -92,8 +102,8 @@ class Hierarchy:
         twice = one_of(cycle, "cycle", CYCLES) == "W"
         self.smoother = choose_smoother(one_of(smoother, "smoother", FOR_RANKS), coloring)
         presweeps, postsweeps = integer(presweeps, "presweeps", 1), integer(postsweeps, "postsweeps", 1)
-        self.symmetric = presweeps == postsweeps
-        max_levels = integer(max_levels, "max_levels", 1)
+        self.symmetric, self.by_points = presweeps == postsweeps, by_points
+        max_levels = integer(MAX_LEVELS[by_points] if max_levels is None else max_levels, "max_levels", 1)
         backend, ranks = rows.backend, rows.ranks
         self.backend, self.ranks, device = backend, ranks, backend.name
         max_coarse = integer(MAX_COARSE[device] if max_coarse is None else max_coarse, "max_coarse", 0, MOST_DENSE)
@@ -108,42 +118,43 @@ class Hierarchy:
             if ranks.sum(int(B.shape[1] > LARGEST_BLOCK or not np.isfinite(B).all())):
                 raise ValueError(f"the near null space must have {LARGEST_BLOCK} vectors at most, of finite numbers")
             B = backend.xp.ascontiguousarray(backend.xp.asarray(B, dtype=rows.dtype))
-        elif not is_alone:
+        elif not is_alone and not by_points:
             B = backend.xp.tile(backend.xp.eye(block_size, dtype=rows.dtype), (rows.n // block_size, 1))
         self.rows, self.steps, self.block_sizes = [rows], list[Step](), [block_size]
+        points = PointsCoarsening(rows, THETA if theta is None else theta) if by_points else None
         while not is_alone and rows.size > max(max_coarse, max_whole) and len(self.rows) < max_levels:
-            limit = None if theta is None else theta * FALL ** len(self.steps)
-            step = new_step(rows, B, self.block_sizes[-1], limit)
+            step = points.new_step(rows) if points else new_step(rows, B, self.block_sizes[-1], self._limit(theta))
             if step is None:
                 break
             self.steps.append(step)
             rows, B = step.compute(rows, len(self.steps)), step.B
             self.rows.append(rows)
-            self.block_sizes.append(B.shape[1])
+            self.block_sizes.append(1 if B is None else B.shape[1])
         if dtype is None and self.smoother in POLYNOMIALS and not has_contrasts(self.rows[0]):
             stored = single(stored)
         whole_below = is_alone or rows.size <= max(max_coarse, max_whole, MOST_DENSE)
         levels = self._levels(self.rows[: len(self.rows) - whole_below], stored, twice=twice)
         whole = None
         if whole_below:
-            of_process: dict[str, Any] = {
-                "B": B if is_alone else ranks.gather(B),
-                "block_size": self.block_sizes[-1],
-                "theta": None if theta is None else theta * FALL ** len(self.steps),
-                "smoother": smoother,
-                "presweeps": presweeps,
-                "postsweeps": postsweeps,
-                "cycle": cycle,
-                "max_levels": max_levels - len(self.steps),
-                "max_coarse": max_coarse,
+            of_process = self._sweeps | {
+                **{"smoother": smoother, "presweeps": presweeps, "postsweeps": postsweeps, "cycle": cycle},
+                **{"max_levels": max_levels - len(self.steps), "max_coarse": max_coarse},
+                "theta": theta if by_points else self._limit(theta),
             }
-            new = partial(SmoothedAggregation, **of_process, **self._sweeps)
+            if not by_points:
+                of_process["B"] = B if is_alone else ranks.gather(B)
+                of_process["block_size"] = self.block_sizes[-1]
+            new = partial(ClassicalAMG if by_points else SmoothedAggregation, **of_process)
             whole = Whole(rows, new, self._read_by_P(len(self.steps) - 1, rows.n))
         for number, step in enumerate(self.steps):
             below = levels[number + 1] if number + 1 < len(levels) else whole
             connect(levels[number], step, below, stored)
         self.cycle = CycleAcross(ranks, levels, whole, presweeps, postsweeps, twice=twice)
         self._captured: dict[tuple[int, ...], Any] = {}
+
+    def _limit(self, theta: float | None) -> float | None:
+        """The limit of strength of the next step by aggregates."""
+        return None if theta is None else theta * FALL ** len(self.steps)
 
     def _levels(self, shared: list[Rows], stored: Any, *, twice: bool) -> list[LevelAcross]:
         """The levels that ranks share."""
@@ -225,7 +236,8 @@ class Hierarchy:
 
     def __str__(self) -> str:
         sizes = self.sizes
-        lines = [f"levels {len(sizes)}, operator complexity {sum(size[1] for size in sizes) / max(sizes[0][1], 1):.3g}"]
+        complexity = sum(size[1] for size in sizes) / max(sizes[0][1], 1)
+        lines = [f"levels {len(sizes)}{self.by_points * ' by points'}, operator complexity {complexity:.3g}"]
         for number, (unknowns, entries) in enumerate(sizes):
             lines.append(f"level {number}: unknowns {unknowns}, entries {entries}")
         return "\n".join(lines)

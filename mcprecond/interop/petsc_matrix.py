@@ -135,13 +135,22 @@ class Rows:
         values[diagonal_places(own, xp.arange(self.n), self.backend)] += sums / 2
         return canonical_csr(values, own.indices, own.indptr, own.shape, self.backend)
 
-    def fetch(self, numbers: Any) -> tuple[Any, Any, Any]:
-        """The lengths, columns and values of rows of A, by global numbers on the host that ascend. Collective."""
+    @property
+    def columns(self) -> Any:
+        """The global numbers of the columns of `whole`."""
+        xp = self.backend.xp
+        return xp.concatenate((xp.arange(self.first, self.first + self.n), xp.asarray(self.ghosts)))
+
+    def fetch(self, numbers: Any, whole: Any = None, columns: Any = None) -> tuple[Any, Any, Any]:
+        """The lengths, columns and values of rows of A, by global numbers on the host that ascend; or of the rows of
+        another matrix, if all ranks give those that they have and the global numbers of their columns. Collective.
+        """
         comm, ranks, xp = self.ranks.comm, self.ranks, self.backend.xp
+        whole, columns = (self.whole, self.columns) if whole is None else (whole, columns)
         owners = owners_of(numbers, self.first, comm)
         asked = comm.alltoall([numbers[owners == rank] for rank in range(comm.size)])
         wanted = xp.asarray(np.concatenate(asked) - self.first)
-        begins, lengths = self.whole.indptr[wanted], xp.diff(self.whole.indptr)[wanted]
+        begins, lengths = whole.indptr[wanted], xp.diff(whole.indptr)[wanted]
         of_ranks, of_owners = [len(each) for each in asked], np.bincount(owners, minlength=comm.size)
         received = xp.empty(len(numbers), np.int64)
         ranks.exchange(lengths.astype(np.int64), ranges_of(of_ranks), received, ranges_of(of_owners))
@@ -153,9 +162,8 @@ class Rows:
         ends = xp.cumsum(lengths, dtype=np.int64)
         row = xp.searchsorted(ends, xp.arange(int(ends[-1]) if len(ends) else 0), side="right")
         places = xp.arange(len(row)) + (begins - ends + lengths)[row]
-        columns = xp.concatenate((xp.arange(self.first, self.first + self.n), xp.asarray(self.ghosts)))
         found = []
-        for sent in (columns[self.whole.indices[places]], self.whole.data[places]):
+        for sent in (columns[whole.indices[places]], whole.data[places]):
             found.append(xp.empty(int(received.sum()), sent.dtype))
             ranks.exchange(sent, sends, found[-1], receives)
         return received, found[0], found[1]

@@ -25,9 +25,9 @@ LAYERS = 3
 class Overlap:
     """The matrix of a rank's rows and of those around them, in nodes of some unknowns.
 
-    The unknowns of this rank come first, then layers of those of other ranks: the neighbors of its rows, their
-    neighbors, and so on. The last layer is of unknowns whose rows are not known: these have what mirrors the rows
-    before, and ones on the diagonal.
+    The unknowns of this rank come first. Behind them, in ascending order, are those of other ranks in some layers: the
+    neighbors of its rows, their neighbors, and so on. The rows of the last layer are not known: these have what mirrors
+    the other rows, and ones on the diagonal.
 
     Parameters
     ----------
@@ -39,6 +39,10 @@ class Overlap:
     ----------
     numbers : array of int64
         The global numbers of the unknowns that follow those of this rank.
+    layers : list of array of int64, on the host
+        The global numbers of the unknowns whose rows are known, layer by layer.
+    places : array of int64
+        Where the rows of these are in the matrix.
     rows : Rows
     matrix : AdmittedMatrix
         With the values of these rows.
@@ -46,12 +50,8 @@ class Overlap:
 
     def __init__(self, rows: Rows, b: int) -> None:
         self.n, self.first, self.backend = rows.n, rows.first, rows.backend
-        self.alone, xp = rows.ranks.comm.size == 1, self.backend.xp
-        self.layers: list[Any] = []
+        xp, self.layers = self.backend.xp, list[Any]()
         self.numbers = xp.empty(0, np.int64)
-        if self.alone:
-            self._take(rows, None)
-            return
         layer, parts = whole_nodes(xp.asarray(rows.ghosts), b, xp), []
         for _ in range(LAYERS):
             self.layers.append(self.backend.to_host(layer))
@@ -60,55 +60,56 @@ class Overlap:
             columns = whole_nodes(parts[-1][1], b, xp)
             outside = columns[(columns < self.first) | (columns >= self.first + self.n)]
             layer = outside[~xp.isin(outside, self.numbers)]
-        self.numbers = xp.concatenate((self.numbers, layer))
-        self._order = xp.argsort(self.numbers)
+        known = self.numbers
+        self.numbers = xp.sort(xp.concatenate((known, layer)))
+        self.places = self.n + xp.searchsorted(self.numbers, known)
         lengths, columns, values = (xp.concatenate(part) for part in zip(*parts, strict=True))
         self._find_pattern(rows, lengths, columns)
-        # The halo has its numbers in ascending order.
-        self._halo = Halo(rows.ranks, self.first, self.n, self.backend.to_host(self.numbers[self._order]), np.float64)
+        self._halo = Halo(rows.ranks, self.first, self.n, self.backend.to_host(self.numbers), np.float64)
         self._take(rows, values)
 
-    def _find_pattern(self, rows: Rows, lengths: Any, column: Any) -> None:
+    def _find_pattern(self, rows: Rows, lengths: Any, columns: Any) -> None:
         """Where the entries of the whole matrix are, and which of the given ones goes where; see `Rows.fetch`."""
-        xp, known = self.backend.xp, len(lengths)
-        row = xp.searchsorted(xp.cumsum(lengths), xp.arange(len(column)), side="right")
-        column = self._local(column)
+        xp, behind = self.backend.xp, len(self.numbers)
+        row, column = self.rows_of_fetched(lengths), self._local(columns)
         # Of what is fetched, behind a one.
         source = xp.arange(1, len(row) + 1)
-        outermost, new = xp.flatnonzero(column >= self.n + known), xp.arange(known, len(self.numbers))
+        is_known = xp.zeros(self.n + behind, bool)
+        is_known[: self.n] = is_known[self.places] = True
+        outermost, new = xp.flatnonzero(~is_known[column]), xp.flatnonzero(~is_known)
         row, column, source = (
             xp.concatenate(triple)
             for triple in (
-                (row, column[outermost] - self.n, new),
-                (column, row[outermost] + self.n, self.n + new),
+                (row, column[outermost], new),
+                (column, row[outermost], new),
                 (source, source[outermost], xp.zeros(len(new), np.int64)),
             )
         )
-        size = self.n + len(self.numbers)
-        order = xp.argsort(row * size + column)
+        order = xp.argsort(row * (self.n + behind) + column)
         self._source = source[order]
         of_rows = xp.concatenate((xp.arange(self.n), self._local(xp.asarray(rows.ghosts)))).astype(np.int32)
         self.indices = xp.concatenate((of_rows[rows.whole.indices], column[order].astype(np.int32)))
-        behind = rows.entries + xp.cumsum(xp.bincount(row, minlength=len(self.numbers)))
-        self.indptr = xp.concatenate((rows.whole.indptr, behind)).astype(offset_type(len(self.indices)), copy=False)
+        ends = rows.entries + xp.cumsum(xp.bincount(row - self.n, minlength=behind))
+        self.indptr = xp.concatenate((rows.whole.indptr, ends)).astype(offset_type(len(self.indices)), copy=False)
+
+    def rows_of_fetched(self, lengths: Any) -> Any:
+        """The row here of each entry of the rows of all layers, of these lengths."""
+        xp, ends = self.backend.xp, self.backend.xp.cumsum(lengths)
+        entries = int(ends[-1]) if len(ends) else 0
+        return self.places[xp.searchsorted(ends, xp.arange(entries), side="right")]
 
     def _local(self, columns: Any) -> Any:
         """The numbers here of columns by their global numbers."""
         xp = self.backend.xp
         mine = (columns >= self.first) & (columns < self.first + self.n)
-        place = xp.searchsorted(self.numbers[self._order], columns)
-        return xp.where(mine, columns - self.first, self.n + xp.append(self._order, 0)[place])
+        return xp.where(mine, columns - self.first, self.n + xp.searchsorted(self.numbers, columns))
 
     def take(self, rows: Rows) -> None:
         """Take the values of these rows, in the same pattern. Collective."""
-        values = None if self.alone else self.backend.xp.concatenate([rows.fetch(layer)[2] for layer in self.layers])
-        self._take(rows, values)
+        self._take(rows, self.backend.xp.concatenate([rows.fetch(layer)[2] for layer in self.layers]))
 
     def _take(self, rows: Rows, fetched_values: Any) -> None:
         self.rows = rows
-        if self.alone:
-            self.matrix, _ = admit(rows.whole, finite=True)
-            return
         xp = self.backend.xp
         around = xp.concatenate((xp.ones(1, rows.dtype), fetched_values))
         values = xp.concatenate((rows.whole.data, around[self._source]))
@@ -117,14 +118,12 @@ class Overlap:
 
     def extend(self, values: Any) -> Any:
         """An array with what each rank has for its unknowns, shape (n, m), and what others have behind. Collective."""
-        if self.alone:
-            return values
         extended = self.backend.xp.empty((self.n + len(self.numbers), values.shape[1]), values.dtype)
         for column, of_ours in zip(extended.T, values.T, strict=True):
             x = self._halo.new_vector()
             x[: self.n] = of_ours
             self._halo.fill(x)
-            column[: self.n], column[self.n + self._order] = of_ours, x[self.n :]
+            column[...] = x
         return extended
 
 

@@ -20,6 +20,7 @@ from mcprecond.interop.petsc_cg import CGAcross
 from mcprecond.interop.petsc_halo import Ranks
 from mcprecond.interop.petsc_hierarchy import Hierarchy
 from mcprecond.interop.petsc_matrix import Rows
+from mcprecond.interop.petsc_points import why_points_across
 from mcprecond.linalg.operator import operator_for
 from mcprecond.linalg.powers import power_times, times_power
 from mcprecond.matrix import AdmittedMatrix, admit_matrix
@@ -296,7 +297,8 @@ class System:
         if name == "auto":
             name = self._fastest(own, digits, has_candidates=B is not None)
         if name == "multigrid":
-            hierarchy = Hierarchy(self.rows, B, **nodes)
+            by_points = B is None and not nodes and why_points_across(self.rows) is not None
+            hierarchy = Hierarchy(self.rows, B, by_points=by_points, **nodes)
             return name, hierarchy, hierarchy.cycle
         M = agree(self.comm, lambda: build(name, own, nodes))
         return name, M, OnRank(M, self.backend, own.dtype)

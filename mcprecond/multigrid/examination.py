@@ -5,7 +5,7 @@ The results decide between smoothed aggregation and classical multigrid, and tel
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -56,12 +56,19 @@ class Findings(NamedTuple):
 
 def examine(A: AdmittedMatrix) -> Findings:
     """Examine a canonical matrix with a positive diagonal."""
+    roots = A.backend.xp.ones(A.shape[0]) if is_even(A) else inverse_roots(A)
+    return examine_rows_of(A, sizes_of(A, per_neighbor=True), roots)
+
+
+def examine_rows_of(A: AdmittedMatrix, sizes: Any, roots: Any) -> Findings:
+    """Examine a matrix that may have more columns than rows. `sizes` are those of the points of all columns, see
+    `sizes_of`, and `roots` are what is 1 / sqrt(a_ii) or 1.
+    """
     backend, n, entries = A.backend, A.shape[0], A.indices.size
     report = backend.zeros(REPORTED, np.int64)
-    scales = sizes_of(A, per_neighbor=True), backend.xp.ones(n) if is_even(A) else inverse_roots(A)
     lanes = WARP if A.has_hubs else max(lanes_for(entries / max(n, 1), PER_LANE), 2)
     run = backend.kernels(KERNELS, OFFSET=A.indptr.dtype, VALUE=A.dtype, LANES=lanes)
-    run.examine_rows(n, A.indptr, A.indices, A.data, A.diagonal(), *scales, SHARE_OF_AVERAGE, THETA, report)
+    run.examine_rows(n, A.indptr, A.indices, A.data, A.diagonal(), sizes, roots, SHARE_OF_AVERAGE, THETA, report)
     one_sided, *of_rows = (int(number) for number in backend.to_host(report))
     return Findings(one_sided / max(entries - n, 1), *(count / max(n, 1) for count in of_rows))
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from distributed import COMM, TYPES, in_blocks, matrix, python_type, solution, solver
 from petsc4py import PETSc
+from systems_of_ranks import AGGREGATES, POINTS, conductances
 
 from mcprecond import problems
 from mcprecond.backends import gpu_problem
@@ -85,9 +86,10 @@ def test_sweeps_on_the_host_if_wanted():
 
 
 @pytest.mark.parametrize("smoother", ["chebyshev", "sgs"])
-def test_levels_across_ranks_are_those_of_host_matrices(smoother):
+@pytest.mark.parametrize("kind", [AGGREGATES, POINTS])
+def test_levels_across_ranks_are_those_of_host_matrices(kind, smoother):
     """With other values, too."""
-    options = CG + python_type("DistributedSmoothedAggregation") + "-mcprecond_max_coarse 50 -mcprecond_max_whole 200 "
+    options = CG + python_type(kind) + "-mcprecond_max_coarse 50 -mcprecond_max_whole 200 "
     b, found = POISSON @ np.random.default_rng(0).uniform(-1, 1, 1728), []
     for P in (matrix(POISSON), on_gpu(POISSON)):
         ksp = solver(P, options + f"-mcprecond_smoother {smoother} ")
@@ -102,6 +104,17 @@ def test_levels_across_ranks_are_those_of_host_matrices(smoother):
         ksp.destroy()
     assert abs(found[0][0] - found[1][0]) <= 1 and found[0][1] == found[1][1]
     np.testing.assert_allclose(found[0][2], found[1][2], rtol=1e-12)
+
+
+def test_points_where_coefficients_jump():
+    import cupy
+
+    A = conductances(40)
+    P, exact = on_gpu(A), np.random.default_rng(0).uniform(-1, 1, 1600)
+    first, end = P.getOwnershipRange()
+    result = solve(P, cupy.asarray((A @ exact)[first:end]), M="multigrid", rtol=1e-10)
+    assert result.converged and result.M.by_points
+    np.testing.assert_allclose(result.x.get(), exact[first:end], rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("M", ["jacobi", "sgs", "multigrid"])

@@ -9,10 +9,11 @@ import pytest
 import scipy.sparse as sp
 from distributed import COMM, matrix
 from petsc4py import PETSc
-from systems_of_ranks import POISSON, SYSTEMS, right_hand_side
+from systems_of_ranks import POISSON, SCALAR, SYSTEMS, right_hand_side
 
-from mcprecond import pcg, problems
+from mcprecond import ClassicalAMG, pcg, problems
 from mcprecond.interop.petsc import solve
+from mcprecond.multigrid import fitting_multigrid
 from mcprecond.solvers.result import Reason
 
 MPI_COMM = COMM.tompi4py()
@@ -46,6 +47,19 @@ def test_solutions(name, M):
     assert len(result.residuals) == result.iterations + 1 and result.stages[0].iterations == result.iterations
     assert M == "auto" or result.stages[0].name == M
     assert MPI_COMM.allgather(result.iterations) == COMM.size * [result.iterations]
+
+
+@pytest.mark.parametrize("name", SCALAR)
+def test_multigrid_is_the_one_that_fits(name):
+    """As on one device, and with about the iterations that one process takes."""
+    A, _, _ = SCALAR[name]()
+    b, own = right_hand_side(A), rows_of(A.shape[0])
+    result = solve(sp.csr_array(A)[own], b[own], M="multigrid", device="cpu")
+    fitting = fitting_multigrid(A)
+    ours = pcg(A, b, M=fitting, rtol=1e-8)
+    assert result.M.by_points == isinstance(fitting, ClassicalAMG)
+    assert ("by points" in str(result.M)) == result.M.by_points
+    assert result.converged and result.iterations <= max(1.25 * ours.iterations, ours.iterations + 2)
 
 
 def test_iterations_are_those_of_one_process():

@@ -1,0 +1,184 @@
+"""From one level to the next across ranks by coarse points, as classical multigrid has them.
+
+Each rank chooses coarse points among its own (PMIS within the rank), by strong connections that end where its rows end.
+Interpolation does not end there: a rank computes its rows of P from the rows of A in its overlap, and fetches the rows
+of P around its own, so that all ranks have the same P. Nor do the coarse matrix and R.
+
+What one process does besides is left out: rows of P near flat triangles are not relaxed, no points are eliminated, and
+units that differ are not made equal.
+
+De Sterck, Yang, Heys: Reducing Complexity in Parallel Algebraic Multigrid Preconditioners, SIAM J. Matrix Anal. Appl.
+27, 2006.
+De Sterck, Falgout, Nolting, Yang: Distance-two interpolation for parallel algebraic multigrid, Numerical Linear Algebra
+with Applications 15, 2008.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mcprecond.interop.petsc_coarsening import Step
+from mcprecond.interop.petsc_matrix import Rows
+from mcprecond.interop.petsc_overlap import Overlap
+from mcprecond.linalg.diagonal import sizes_of
+from mcprecond.matrix import AdmittedMatrix, canonical_csr
+from mcprecond.multigrid.choice import why_points
+from mcprecond.multigrid.examination import Findings, examine_rows_of
+from mcprecond.multigrid.extended import MOST, ExtendedWeights, Truncation, kernels_for
+from mcprecond.multigrid.galerkin import Galerkin
+from mcprecond.multigrid.interpolation import Interpolation, product_with
+from mcprecond.multigrid.patterns import matrix_of_blocks
+from mcprecond.multigrid.setup import MOST_COARSE, MOST_COMPLEXITY
+from mcprecond.multigrid.splitting import COARSE, Dependences, classical_strength, split
+
+
+class PointsStep(Step):
+    """By points.
+
+    Parameters
+    ----------
+    around : Overlap
+    extended : ExtendedWeights
+        Of its matrix.
+    weights : array
+        Of that.
+    most : int
+        How many weights of a row of P to keep.
+    """
+
+    def __init__(self, around: Overlap, extended: ExtendedWeights, weights: Any, most: int) -> None:
+        self.around, self._extended = around, extended
+        rows, backend, xp, n = around.rows, around.backend, around.backend.xp, around.n
+        of_points, run = extended.numbers, kernels_for(around.matrix)
+        is_coarse = of_points >= 0
+        self.own = int(is_coarse[:n].sum())
+        first = sum(rows.ranks.comm.allgather(self.own)[: rows.ranks.comm.rank])
+        numbers = around.extend(xp.where(is_coarse[:n], of_points[:n] + float(first), -1.0)[:, None])[:, 0]
+        self._columns = numbers[is_coarse].astype(np.int64)
+        self._truncation = Truncation(extended.pattern, weights, most, run, backend)
+        fetched = self._fetch(weights)
+        indptr, indices = self._plain.indptr[: n + 1], self._plain.indices
+        entries = int(indptr[-1])
+        row, column = around.rows_of_fetched(fetched[0]), fetched[1]
+        order = xp.argsort(row * rows.size + column)
+        is_mine = (column >= first) & (column < first + self.own)
+        there = xp.concatenate((self._columns[self.own :], column[~is_mine]))
+        theirs = xp.unique(there)
+        self.numbers, self._order, self._entries = backend.to_host(theirs), order, entries
+        local = lambda found: xp.where(  # noqa: E731
+            (found >= first) & (found < first + self.own), found - first, self.own + xp.searchsorted(theirs, found)
+        )
+        columns = xp.concatenate((self._columns[indices[:entries]], column[order]))
+        behind = entries + xp.cumsum(xp.bincount(row - n, minlength=len(around.numbers)))
+        pattern = xp.concatenate((indptr, behind)), local(columns).astype(np.int32)
+        self.interpolation = FetchedInterpolation(pattern, self.own + len(theirs), most, around.matrix)
+        self._put(fetched[2])
+        self.interpolation.multiply(around.matrix)
+        self.galerkin = Galerkin(around.matrix, self.interpolation)
+
+    def _fetch(self, weights: Any) -> tuple[Any, Any, Any]:
+        """Truncate the weights to the rows of P that this rank has, and fetch those around them. Collective."""
+        around, (indptr, indices) = self.around, self._truncation.pattern
+        values = around.backend.xp.empty(len(indices), around.matrix.dtype)
+        self._truncation.truncate(weights, kernels_for(around.matrix), values)
+        shape = len(indptr) - 1, self._extended.count
+        self._plain = canonical_csr(values, indices, indptr, shape, around.backend)
+        parts = [around.rows.fetch(layer, self._plain, self._columns) for layer in around.layers]
+        lengths, columns, values = (around.backend.xp.concatenate(part) for part in zip(*parts, strict=True))
+        return lengths, columns, values
+
+    def _put(self, fetched: Any) -> None:
+        """Put the values of P together."""
+        values = self.interpolation.csr.data
+        values[: self._entries], values[self._entries :] = self._plain.data[: self._entries], fetched[self._order]
+
+    def _update(self, matrix: AdmittedMatrix) -> None:
+        """See `Step`."""
+        self._put(self._fetch(self._extended.values(matrix))[2])
+        self.galerkin.update(matrix)
+
+
+class FetchedInterpolation(Interpolation):
+    """P whose values others put into `csr`.
+
+    Parameters
+    ----------
+    pattern : pattern
+    count : int
+        Coarse unknowns.
+    longest_row : int
+    A : AdmittedMatrix
+        The matrix that it is for.
+    """
+
+    b = k = 1
+    empty = None
+
+    def __init__(self, pattern: Any, count: int, longest_row: int, A: AdmittedMatrix) -> None:
+        self.count, self.longest_row = count, longest_row
+        self.csr = matrix_of_blocks(pattern, 1, 1, count, A.dtype, A.backend)
+        self.pattern = self.csr.indptr, pattern[1]
+
+    def multiply(self, A: AdmittedMatrix) -> None:
+        """Find A P."""
+        self.AP = product_with(A, self)
+
+    def update(self, A: AdmittedMatrix) -> None:
+        """See `Interpolation`: there is nothing left to compute."""
+
+
+class PointsCoarsening:
+    """Coarsening by points, level by level. Rows of P keep fewer weights where levels would have too many entries, and
+    so they do on the levels that follow.
+
+    Parameters
+    ----------
+    rows : Rows
+        Of the finest level.
+    theta : float
+        The limit of strength.
+    """
+
+    def __init__(self, rows: Rows, theta: float) -> None:
+        self.theta, self.entries = theta, rows.ranks.sum(rows.entries)
+        self.most_entries, self.most = MOST_COMPLEXITY * self.entries, MOST
+
+    def new_step(self, rows: Rows) -> PointsStep | None:
+        """Return the step to the next level; None, on all ranks, where it would hardly be smaller, or too dense."""
+        around, n = Overlap(rows, 1), rows.n
+        found = classical_strength(around.matrix, self.theta)
+        states = around.extend(split_own(rows, found).astype(np.float64)[:, None])[:, 0]
+        if not 0 < rows.ranks.sum(int((states[:n] == COARSE).sum())) <= MOST_COARSE * rows.size:
+            return None
+        extended = ExtendedWeights(around.matrix, found.flags, states.astype(np.int32))
+        weights = extended.values(around.matrix)
+        for self.most in (most for most in (MOST, 2, 1) if most <= self.most):
+            step = PointsStep(around, extended, weights, self.most)
+            entries = rows.ranks.sum(int(step.galerkin.coarse.indptr[step.own]))
+            if self.entries + entries <= self.most_entries:
+                self.entries += entries
+                return step
+        return None
+
+
+def split_own(rows: Rows, found: Dependences) -> Any:
+    """The states of the points of this rank, by the dependences of the points of its overlap."""
+    inside = rows.whole.indices < rows.n
+    stiff = None if found.is_stiff is None else found.is_stiff[: rows.n]
+    of_own = Dependences(found.flags[: rows.entries][inside], found.influences[: rows.n], stiff)
+    return split(AdmittedMatrix.computed(rows.own, rows.backend, is_symmetric=True), of_own)
+
+
+def why_points_across(rows: Rows) -> str | None:
+    """Why classical multigrid fits a symmetric matrix with a positive diagonal better; None if it does not, or if the
+    graph has hubs. The same on all ranks. Collective.
+    """
+    whole, halo = AdmittedMatrix.computed(rows.whole, rows.backend, is_symmetric=False), rows.operator.halo
+    sizes, ranks = halo.new_vector(), rows.ranks
+    sizes[: rows.n] = sizes_of(whole, per_neighbor=True)
+    halo.fill(sizes)
+    found = examine_rows_of(whole, sizes.astype(np.float64, copy=False), rows.backend.xp.ones(len(sizes)))
+    of_all = (ranks.sum(share * rows.n) / rows.size for share in found)
+    return None if ranks.sum(int(whole.has_hubs)) else why_points(Findings(*of_all))
