@@ -37,17 +37,29 @@ def rows_of(case: Row) -> dict[str, Row]:
 
 
 def sentence(document: Document) -> str:
-    """The sentence of README: the throughput of two ranks, for the systems that one rank was measured on as well."""
-    name, said = "solve, multigrid", []
+    """The sentence of README: the throughput of two ranks, with and without setup, for the systems that one rank was
+    measured on as well, the one that gains most first; and how much faster two ranks solve one system.
+    """
+    name, found, shared = "solve, multigrid", list[tuple[str, str, str]](), ""
     for system in systems_of(document):
+        alone = system["alone"].get("rows", {})
         for case in system["cases"]:
-            found = "" if case["strong"] else throughput_of(name, case, system)
-            if found and case["ranks"] == 2:
-                said.append(f"{found} times ({case['points']}-point stencil, {case['edge']}³ unknowns per GPU)")
-    if not said:
+            if case["ranks"] != 2 or name not in alone or name not in case["rows"]:
+                continue
+            if case["strong"]:
+                faster = alone[name]["solve_ms"] / case["rows"][name]["solve_ms"]
+                shared = f" They solve one system of {case['edge']}³ unknowns {faster:.2f} times as fast as one."
+                continue
+            times = (throughput_of(name, case, system, parts) for parts in (("solve_ms",), ("setup_ms", "solve_ms")))
+            found.append((*times, f"{case['points']}-point stencil, {case['edge']}³ unknowns per GPU"))
+    if not found:
         return ""
-    gpu, times = document["machine"]["gpu"], "; ".join(said)
-    return f"By multigrid two {gpu} solve more unknowns per second than one does, setups left out: {times}.\n"
+    said = "; ".join(f"{solves} and {whole} ({what})" for solves, whole, what in sorted(found)[::-1])
+    gpu = document["machine"]["gpu"]
+    begin = (
+        f"How many times as many unknowns per second two {gpu} solve by multigrid as one does, without and with setup"
+    )
+    return f"{begin}: {said}.{shared}\n"
 
 
 def ratio_of(case: Row, first: str, second: str, parts: tuple[str, ...]) -> str:
@@ -59,13 +71,16 @@ def ratio_of(case: Row, first: str, second: str, parts: tuple[str, ...]) -> str:
     return number(theirs / ours)
 
 
-def throughput_of(name: str, case: Row, system: Row) -> str:
-    """Unknowns a second in solves, as a multiple of those of one rank; empty on one rank, and where it is missing."""
+def throughput_of(name: str, case: Row, system: Row, parts: tuple[str, ...] = ("solve_ms",)) -> str:
+    """Unknowns a second in these parts of a row, as a multiple of those of one rank; empty on one rank, and where it is
+    missing.
+    """
     alone = system["alone"].get("rows", {})
     if case["ranks"] == 1 or name not in alone or name not in case["rows"]:
         return ""
     growth = case["unknowns"] / system["alone"]["unknowns"]
-    return f"{growth * alone[name]['solve_ms'] / case['rows'][name]['solve_ms']:.2f}"
+    before, now = (sum(row[part] for part in parts) for row in (alone[name], case["rows"][name]))
+    return f"{growth * before / now:.2f}"
 
 
 def total_ms(row: Row) -> float:
