@@ -29,7 +29,7 @@ from mcprecond.multigrid.examination import Findings, examine_rows_of
 from mcprecond.multigrid.extended import MOST, ExtendedWeights, Truncation, kernels_for
 from mcprecond.multigrid.galerkin import Galerkin
 from mcprecond.multigrid.interpolation import Interpolation, product_with
-from mcprecond.multigrid.patterns import matrix_of_blocks
+from mcprecond.multigrid.patterns import Pattern, matrix_of_blocks
 from mcprecond.multigrid.setup import MOST_COARSE, MOST_COMPLEXITY
 from mcprecond.multigrid.splitting import COARSE, Dependences, classical_strength, split
 
@@ -49,34 +49,43 @@ class PointsStep(Step):
     """
 
     def __init__(self, around: Overlap, extended: ExtendedWeights, weights: Any, most: int) -> None:
+        matrix = around.matrix
         self.around, self._extended = around, extended
-        rows, backend, xp, n = around.rows, around.backend, around.backend.xp, around.n
-        of_points, run = extended.numbers, kernels_for(around.matrix)
-        is_coarse = of_points >= 0
-        self.own = int(is_coarse[:n].sum())
-        first = sum(rows.ranks.comm.allgather(self.own)[: rows.ranks.comm.rank])
-        numbers = around.extend(xp.where(is_coarse[:n], of_points[:n] + float(first), -1.0)[:, None])[:, 0]
+        self._number_points()
+        self._truncation = Truncation(extended.pattern, weights, most, kernels_for(matrix), around.backend)
+        lengths, columns, values = self._fetch(weights)
+        pattern = self._find_pattern(lengths, columns)
+        self.interpolation = FetchedInterpolation(pattern, self.own + len(self.numbers), most, matrix)
+        self._put(values)
+        self.interpolation.multiply(matrix)
+        self.galerkin = Galerkin(matrix, self.interpolation)
+
+    def _number_points(self) -> None:
+        """Find the global numbers of the coarse points in the overlap, those of this rank first. Collective."""
+        around, xp, comm = self.around, self.around.backend.xp, self.around.rows.ranks.comm
+        is_coarse = self._extended.numbers >= 0
+        of_rank = self._extended.numbers[: around.n]
+        self.own = int((of_rank >= 0).sum())
+        self._first = sum(comm.allgather(self.own)[: comm.rank])
+        numbers = around.extend(xp.where(of_rank >= 0, of_rank + float(self._first), -1.0)[:, None])[:, 0]
         self._columns = numbers[is_coarse].astype(np.int64)
-        self._truncation = Truncation(extended.pattern, weights, most, run, backend)
-        fetched = self._fetch(weights)
-        indptr, indices = self._plain.indptr[: n + 1], self._plain.indices
-        entries = int(indptr[-1])
-        row, column = around.rows_of_fetched(fetched[0]), fetched[1]
-        order = xp.argsort(row * rows.size + column)
-        is_mine = (column >= first) & (column < first + self.own)
-        there = xp.concatenate((self._columns[self.own :], column[~is_mine]))
-        theirs = xp.unique(there)
-        self.numbers, self._order, self._entries = backend.to_host(theirs), order, entries
-        local = lambda found: xp.where(  # noqa: E731
-            (found >= first) & (found < first + self.own), found - first, self.own + xp.searchsorted(theirs, found)
-        )
-        columns = xp.concatenate((self._columns[indices[:entries]], column[order]))
-        behind = entries + xp.cumsum(xp.bincount(row - n, minlength=len(around.numbers)))
-        pattern = xp.concatenate((indptr, behind)), local(columns).astype(np.int32)
-        self.interpolation = FetchedInterpolation(pattern, self.own + len(theirs), most, around.matrix)
-        self._put(fetched[2])
-        self.interpolation.multiply(around.matrix)
-        self.galerkin = Galerkin(around.matrix, self.interpolation)
+
+    def _find_pattern(self, lengths: Any, columns: Any) -> Pattern:
+        """Return the pattern of P: first the rows of this rank, and behind them the fetched ones, of these lengths and
+        global columns. The first columns are those of this rank's coarse points.
+        """
+        around, xp, first, end = self.around, self.around.backend.xp, self._first, self._first + self.own
+        indptr = self._plain.indptr[: around.n + 1]
+        self._entries = int(indptr[-1])
+        row = around.rows_of_fetched(lengths)
+        self._order = xp.argsort(row * around.rows.size + columns)
+        columns = xp.concatenate((self._columns[self._plain.indices[: self._entries]], columns[self._order]))
+        is_own = (columns >= first) & (columns < end)
+        theirs = xp.unique(columns[~is_own])
+        self.numbers = around.backend.to_host(theirs)
+        places = xp.where(is_own, columns - first, self.own + xp.searchsorted(theirs, columns))
+        behind = self._entries + xp.cumsum(xp.bincount(row - around.n, minlength=len(around.numbers)))
+        return xp.concatenate((indptr, behind)), places.astype(np.int32)
 
     def _fetch(self, weights: Any) -> tuple[Any, Any, Any]:
         """Truncate the weights to the rows of P that this rank has, and fetch those around them. Collective."""
@@ -116,7 +125,7 @@ class FetchedInterpolation(Interpolation):
     b = k = 1
     empty = None
 
-    def __init__(self, pattern: Any, count: int, longest_row: int, A: AdmittedMatrix) -> None:
+    def __init__(self, pattern: Pattern, count: int, longest_row: int, A: AdmittedMatrix) -> None:
         self.count, self.longest_row = count, longest_row
         self.csr = matrix_of_blocks(pattern, 1, 1, count, A.dtype, A.backend)
         self.pattern = self.csr.indptr, pattern[1]

@@ -70,6 +70,13 @@ def test_iterations_are_those_of_one_process():
     np.testing.assert_allclose(found.residuals, ours.residuals, rtol=1e-6)
 
 
+def test_sweeps_take_few_iterations_more_than_those_of_one_process():
+    A = problems.laplacian((48, 24, 24), points=27)
+    b, own = right_hand_side(A), rows_of(A.shape[0])
+    result, ours = solve(sp.csr_array(A)[own], b[own], M="sgs", device="cpu"), pcg(A, b, M="sgs", rtol=1e-8)
+    assert result.iterations <= (1.15 if COMM.size <= 2 else 1.25) * ours.iterations
+
+
 @pytest.mark.parametrize("M", ["auto", "jacobi", "sgs", "dilu", "ilu0"])
 def test_flows(M):
     b, own = right_hand_side(FLOW), rows_of(4096)
