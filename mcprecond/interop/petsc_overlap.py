@@ -18,7 +18,8 @@ from mcprecond.preconditioners.setup import admit
 
 #: How far rows are fetched from. A row of the coarse matrix adds up rows of A P at distance 1, to which rows of P at
 #: distance 2 contribute. These need whole rows of A, and the diagonal and the length of the rows at distance 3, by
-#: which it is decided what is strong.
+#: which it is decided what is strong. By points, rows of A P at distance 2 are added up, to which rows of P at distance
+#: 3 contribute. The ranks that have these rows of P send them.
 LAYERS = 3
 
 

@@ -70,9 +70,10 @@ def solve(
     maxiter : int, optional
         10 n by default.
     M : {"auto", "jacobi", "sgs", "dilu", "ilu0", "multigrid"}
-        The preconditioner. "multigrid" is one hierarchy across all ranks, for a symmetric A; the others but "jacobi"
-        ignore couplings between ranks. "auto" takes the one that is predicted to take the least time; it is "ilu0" if A
-        is not symmetric. It does not change during a solve.
+        The preconditioner. "multigrid" is one hierarchy across all ranks, for a symmetric A, by aggregates or by
+        points, whichever fits, as on one device. The others but "jacobi" are of the rows of each rank, and leave out
+        couplings to other ranks. "auto" takes the one that is predicted to take the least time; it is "ilu0" if A is
+        not symmetric. It does not change during a solve.
     B : array, shape (rows of this rank,) or (rows of this rank, k), optional
         This rank's rows of near-null-space candidates, for multigrid.
     block_size : int

@@ -54,6 +54,8 @@ class Forecast:
     margin : float
     most_slower : float
         See `expected_rate`.
+    patience : float
+        Whether to leave a stage is asked for the first time after this share of the iterations that are expected.
     """
 
     predicted: dict[str, Prediction]
@@ -62,6 +64,7 @@ class Forecast:
     is_hard_for_all: bool
     margin: float
     most_slower: float
+    patience: float
 
     def seconds(self, name: str, digits: float, slower: float = 1.0) -> float:
         """How long a candidate takes with its setup, if sweeps take `slower` times as many iterations as expected."""
@@ -74,12 +77,12 @@ class Forecast:
         return min(names, key=lambda name: self.seconds(name, digits, slower), default=None)
 
     def first_question(self, current: str, digits: float, tried: Container[str]) -> float:
-        """After how many iterations to call `next_stage` for the first time: after half of those that are expected, and
-        not before it can name another candidate, since their setup takes some time.
+        """After how many iterations to call `next_stage` for the first time: after the share `patience` of those that
+        are expected, and not before it can name another candidate, since their setup takes some time.
         """
         least = min((setup for name, (setup, _) in self.predicted.items() if name not in tried), default=math.inf)
         worth_it = SPENT * least / self.predicted[current].iteration
-        return max(worth_it, self.iterations(current, digits) / 2, LEAST_ITERATIONS)
+        return max(worth_it, self.patience * self.iterations(current, digits), LEAST_ITERATIONS)
 
     def next_stage(self, current: str, done: int, left: float, digits: float, tried: Container[str]) -> str | None:
         """The candidate to go on with; None to stay.

@@ -10,7 +10,7 @@ from mcprecond.tuning.features import Features
 from mcprecond.tuning.forecast import Forecast, Prediction
 
 #: See `Forecast`.
-MARGIN, MOST_SLOWER = 1.2, 2.0
+MARGIN, MOST_SLOWER, PATIENCE = 1.2, 2.0, 0.5
 #: How many iterations BiCGSTAB takes to reduce the residual by 8 decimal digits if the diagonal does not dominate: a
 #: multiple of the number of points along a side of a square grid with n points. The multiples fit flows with streamline
 #: diffusion. In three dimensions they are multiplied by IN_SPACE, which fits FENL. If the flow follows the order of the
@@ -60,7 +60,7 @@ def forecast_general(
         found["spilu"] = Prediction(setup, (1 + SOLVE) * product)
     predicted = {name: Prediction(setup, products * iteration) for name, (setup, iteration) in found.items()}
     expected = partial(expected_iterations, features=features, products=products)
-    return Forecast(predicted, expected, tuple(OF_ANY_SIZE), True, MARGIN, MOST_SLOWER)
+    return Forecast(predicted, expected, tuple(OF_ANY_SIZE), True, MARGIN, MOST_SLOWER, PATIENCE)
 
 
 def expected_iterations(name: str, digits: float, features: Features, products: int) -> float:

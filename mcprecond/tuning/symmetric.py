@@ -12,8 +12,8 @@ from functools import partial
 from mcprecond.tuning.features import Features
 from mcprecond.tuning.forecast import Forecast, Prediction
 
-#: See `Forecast`.
-MARGIN, MOST_SLOWER = 2.0, 2.0
+#: See `Forecast`. On grids the residual of CG falls slowly at first, and fast in the last third of the iterations.
+MARGIN, MOST_SLOWER, PATIENCE = 2.0, 2.0, 1.0
 #: How many iterations CG takes with Jacobi's preconditioner to reduce the residual by eight decimal digits, on grids of
 #: one to three dimensions with n points: the first number times n to the second power. On graphs that are like no grid
 #: it takes ELSEWHERE iterations.
@@ -86,7 +86,7 @@ def forecast_cg(
     per_digit = {name: of_jacobi * share_of_jacobi(name, features) for name in predicted}
     per_share = 0.0 if has_candidates or is_mass else OF_NODES if features.in_nodes >= IN_NODES else OF_STIFF
     expected = partial(expected_iterations, per_digit, 1 + per_share * features.positive)
-    return Forecast(predicted, expected, ("multigrid",), False, MARGIN, MOST_SLOWER)
+    return Forecast(predicted, expected, ("multigrid",), False, MARGIN, MOST_SLOWER, PATIENCE)
 
 
 def expected_iterations(per_digit: Mapping[str, float], of_multigrid: float, name: str, digits: float) -> float:

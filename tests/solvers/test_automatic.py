@@ -42,14 +42,15 @@ def eager(monkeypatch):
 
     def forecast(times, features, plain, device, *, has_candidates):
         predicted = {name: Prediction(0.0, seconds) for seconds, name in enumerate((plain, "SGS", "multigrid"), 1)}
-        return Eager(predicted, lambda name, digits: 1.0, (), False, 1.0, 2.0)
+        return Eager(predicted, lambda name, digits: 1.0, (), False, margin=1.0, most_slower=2.0, patience=0.5)
 
     monkeypatch.setattr(automatic_cg, "forecast_cg", forecast)
 
 
 def forecast_of(setup, first, other):
     predicted = {"Jacobi": Prediction(0.0, first), "SGS": Prediction(setup, other)}
-    return Forecast(predicted, lambda name, digits: EXPECTED[name] * digits / 8, (), False, 2.0, 2.0)
+    rule = {"margin": 2.0, "most_slower": 2.0, "patience": 0.5}
+    return Forecast(predicted, lambda name, digits: EXPECTED[name] * digits / 8, (), False, **rule)
 
 
 @given(setup=seconds, first=seconds, other=seconds, done=st.integers(1, 1000), left=st.floats(1, 1e6))

@@ -278,7 +278,7 @@ def test_iterations_of_multigrid_alone_grow_with_positive_entries(positive, less
 @given(left=st.floats(0, 1e6), done=st.integers(1, 1000), digits=st.floats(0.1, 15))
 def test_a_stage_is_left_only_for_what_is_faster(left, done, digits):
     expected = partial(expected_iterations, features=FEATURES, products=2)
-    forecast = Forecast(PREDICTED, expected, ("multigrid",), True, margin=1.2, most_slower=2.0)
+    forecast = Forecast(PREDICTED, expected, ("multigrid",), True, margin=1.2, most_slower=2.0, patience=0.5)
     name = forecast.next_stage("multigrid", done, left, digits, ("multigrid",))
     seconds = forecast.seconds(forecast.fastest(digits, ("multigrid",)), digits)
     if name is not None:
