@@ -56,10 +56,8 @@ def sentence(document: Document) -> str:
         return ""
     said = "; ".join(f"{solves} and {whole} ({what})" for solves, whole, what in sorted(found)[::-1])
     gpu = document["machine"]["gpu"]
-    begin = (
-        f"How many times as many unknowns per second two {gpu} solve by multigrid as one does, without and with setup"
-    )
-    return f"{begin}: {said}.{shared}\n"
+    begin = f"By multigrid two {gpu} solve the following multiples of the unknowns per second that one solves, without"
+    return f"{begin} and with setup: {said}.{shared}\n"
 
 
 def ratio_of(case: Row, first: str, second: str, parts: tuple[str, ...]) -> str:
