@@ -237,7 +237,7 @@ def test_view_says_colors_and_memory(name):
         ("-mcprecond_sweeps 1.5", "option -mcprecond_sweeps must be an integer, got '1.5'"),
         ("-mcprecond_omega 3", "omega must be between 0 and 2, got 3.0"),
         ("-mcprecond_coloring none", "none"),
-        ("-mcprecond_block_size 5", "block_size"),
+        ("-mcprecond_block_size 7", "block_size"),
         ("-mcprecond_device tpu", "device must be 'cpu' or 'gpu', got 'tpu'"),
         ("-mcprecond_dtype int8", "dtype must be float32 or float64, got 'int8'"),
     ],
