@@ -39,7 +39,8 @@ class Step(ABC):
     own : int
         How many coarse unknowns this rank has.
     numbers : array of int64, on the host
-        The global numbers of the coarse unknowns of other ranks that there are columns for, ascending.
+        The global numbers of the coarse unknowns of other ranks that the coarse rows of this rank refer to, in
+        ascending order.
     interpolation : Interpolation
         P, of the rows in the overlap as far as the coarse rows of this rank depend on them.
     galerkin : Galerkin
@@ -87,7 +88,7 @@ class Step(ABC):
 
 
 class AggregatesStep(Step):
-    """By aggregates of the nodes of each rank.
+    """A step to aggregates of nodes. Each rank aggregates its own nodes.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ class PolynomialAcross(SmootherAcross):
         """See `SmootherAcross`."""
         A, steps = self.A, self.coefficients * sweeps
         matrix = A.part.operator.arrays(A.part.state)
-        at_once = before and len(steps) > 1  # the first two steps, by the numbers of b in the halo
+        at_once = before and len(steps) > 1  # one kernel takes the first two steps, and needs the halo of b
         # The last step has to write x.
         places = [x, self.other] if (len(steps) - at_once) % 2 else [self.other, x]
         if not before and len(steps) % 2:

@@ -36,7 +36,7 @@ from mcprecond.preconditioners.gauss_seidel import LARGEST_BLOCK
 #: The smoothers whose sweeps converge on any number of ranks, and the cycles.
 FOR_RANKS = ("auto", "gauss_seidel", "sgs", "jacobi", "chebyshev")
 CYCLES = ("V", "W")
-#: By default there are at most so many levels by aggregates and by points, as on one device.
+#: The default of max_levels for aggregates (False) and for points (True), the same as on one device.
 MAX_LEVELS = {False: 10, True: 25}
 #: By default every rank stores all rows of levels with at most so many unknowns: there messages between ranks are
 #: expected to take longer than the work that they save.
@@ -59,7 +59,7 @@ class Hierarchy:
         The first level of so many unknowns or fewer, and all levels below, are on all ranks alike, as one process has
         them; by default 2,000 on CPUs and 50,000 on GPUs.
     block_size, theta, smoother, coloring, presweeps, postsweeps, cycle, max_levels, max_coarse, dtype
-        As in `mcprecond.SmoothedAggregation` or `mcprecond.ClassicalAMG`, whose levels those on all ranks are.
+        As for `mcprecond.SmoothedAggregation`, or for `mcprecond.ClassicalAMG` if `by_points` is True.
 
     Attributes
     ----------

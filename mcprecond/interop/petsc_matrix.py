@@ -23,9 +23,10 @@ class Rows:
     ----------
     ranks : Ranks
     whole : csr matrix, shape (n, n + k)
-        The first n columns are those of this rank's unknowns, and column n + j is column ``ghosts[j]`` of A.
+        The first n columns belong to the unknowns of this rank, and column n + j belongs to the unknown with the global
+        number ``ghosts[j]``.
     ghosts : array of int64, shape (k,), on the host
-        The global numbers of the unknowns of other ranks that there are columns for, ascending.
+        The global numbers of the unknowns of other ranks that the rows refer to, in ascending order.
 
     Attributes
     ----------
@@ -82,7 +83,7 @@ class Rows:
 
     @cached_property
     def operator(self) -> DistributedMatrix:
-        """A as an operator on vectors with the halo that its products read. Collective."""
+        """A as an operator, for vectors that have room for its halo. Collective."""
         return DistributedMatrix(self)
 
     @cached_property
@@ -142,8 +143,16 @@ class Rows:
         return xp.concatenate((xp.arange(self.first, self.first + self.n), xp.asarray(self.ghosts)))
 
     def fetch(self, numbers: Any, whole: Any = None, columns: Any = None) -> tuple[Any, Any, Any]:
-        """The lengths, columns and values of rows of A, by global numbers on the host that ascend; or of the rows of
-        another matrix, if all ranks give those that they have and the global numbers of their columns. Collective.
+        """Return the lengths, the global columns and the values of rows that other ranks store. Collective.
+
+        Parameters
+        ----------
+        numbers : array of int64, on the host
+            The global numbers of the rows, in ascending order.
+        whole : csr matrix, optional
+            The rows of another matrix that this rank stores; by default those of A.
+        columns : array of int64, optional
+            The global numbers of the columns of `whole`.
         """
         comm, ranks, xp = self.ranks.comm, self.ranks, self.backend.xp
         whole, columns = (self.whole, self.columns) if whole is None else (whole, columns)
@@ -216,7 +225,7 @@ class Part:
 
 
 def columns_read(csr: Any, rows: int, columns: int, backend: Backend) -> Any:
-    """Which of so many columns some first rows have entries in."""
+    """Return which columns have entries in the first rows: a mask with as many elements as there are columns."""
     is_read = backend.xp.zeros(columns, bool)
     is_read[csr.indices[: int(csr.indptr[rows])]] = True
     return is_read
@@ -228,7 +237,7 @@ def ghosts_of(csr: Any, rows: int, columns: int, numbers: Any, backend: Backend)
 
 
 def side_by_side(first: Any, second: Any, backend: Backend) -> Any:
-    """Two matrices with as many rows as one: the columns of the second one follow those of the first one."""
+    """Return the matrix ``[first, second]``, for two matrices with the same number of rows."""
     xp, (n, columns) = backend.xp, first.shape
     entries = first.nnz + second.nnz
     offset = offset_type(entries)
@@ -244,8 +253,10 @@ def side_by_side(first: Any, second: Any, backend: Backend) -> Any:
 def copy_parts(
     begins: Any, ends: Any, csr: Any, shift: int, begins_there: Any, indices: Any, values: Any, backend: Backend
 ) -> None:  # fmt: skip
-    """Copy parts of the rows of a matrix, each of which begins and ends at some place, to other places in other arrays.
-    The numbers of the columns are shifted.
+    """Copy a part of each row of a matrix into other arrays.
+
+    The part of row i consists of the entries from ``begins[i]`` to ``ends[i]``. It is stored from ``begins_there[i]``
+    on, and `shift` is added to its column numbers.
     """
     offset, n = offset_type(max(csr.nnz, len(values))), len(begins)
     lanes = lanes_for(csr.nnz / max(n, 1))

@@ -41,9 +41,9 @@ class Overlap:
     numbers : array of int64
         The global numbers of the unknowns that follow those of this rank.
     layers : list of array of int64, on the host
-        The global numbers of the unknowns whose rows are known, layer by layer.
+        For each layer of known rows, the global numbers of its unknowns.
     places : array of int64
-        Where the rows of these are in the matrix.
+        The row in the matrix of each of these unknowns, layer by layer.
     rows : Rows
     matrix : AdmittedMatrix
         With the values of these rows.
@@ -94,7 +94,7 @@ class Overlap:
         self.indptr = xp.concatenate((rows.whole.indptr, ends)).astype(offset_type(len(self.indices)), copy=False)
 
     def rows_of_fetched(self, lengths: Any) -> Any:
-        """The row here of each entry of the rows of all layers, of these lengths."""
+        """Return the row in the matrix of each entry of the fetched rows, which have these lengths."""
         xp, ends = self.backend.xp, self.backend.xp.cumsum(lengths)
         entries = int(ends[-1]) if len(ends) else 0
         return self.places[xp.searchsorted(ends, xp.arange(entries), side="right")]

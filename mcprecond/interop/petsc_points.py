@@ -1,16 +1,17 @@
 """From one level to the next across ranks by coarse points, as classical multigrid has them.
 
-Each rank chooses coarse points among its own (PMIS within the rank), by strong connections that end where its rows end.
-Interpolation does not end there: a rank computes its rows of P from the rows of A in its overlap, and fetches the rows
-of P around its own, so that all ranks have the same P. Nor do the coarse matrix and R.
+Each rank chooses coarse points among its own points. It runs PMIS on the strong connections within the rank.
+Interpolation crosses the ranks: each rank computes its own rows of P from the rows of A in its overlap, and fetches the
+neighboring rows of P from the ranks that have computed them. From these it computes its rows of R and of the coarse
+matrix.
 
-What one process does besides is left out: rows of P near flat triangles are not relaxed, no points are eliminated, and
-units that differ are not made equal.
+Three features of `ClassicalAMG` are missing: rows of P near flat triangles are not relaxed, no points are eliminated,
+and the matrix is not scaled if its unknowns have different units.
 
-De Sterck, Yang, Heys: Reducing Complexity in Parallel Algebraic Multigrid Preconditioners, SIAM J. Matrix Anal. Appl.
-27, 2006.
-De Sterck, Falgout, Nolting, Yang: Distance-two interpolation for parallel algebraic multigrid, Numerical Linear Algebra
-with Applications 15, 2008.
+PMIS: De Sterck, Yang, Heys: Reducing Complexity in Parallel Algebraic Multigrid Preconditioners, SIAM J. Matrix Anal.
+Appl. 27, 2006.
+Interpolation: De Sterck, Falgout, Nolting, Yang: Distance-two interpolation for parallel algebraic multigrid, Numerical
+Linear Algebra with Applications 15, 2008.
 """
 
 from __future__ import annotations
@@ -35,15 +36,15 @@ from mcprecond.multigrid.splitting import COARSE, Dependences, classical_strengt
 
 
 class PointsStep(Step):
-    """By points.
+    """A step to coarse points. Each rank chooses them among its own points.
 
     Parameters
     ----------
     around : Overlap
     extended : ExtendedWeights
-        Of its matrix.
+        All weights of interpolation in the overlap.
     weights : array
-        Of that.
+        Their values for the matrix of the overlap.
     most : int
         How many weights of a row of P to keep.
     """
@@ -55,9 +56,8 @@ class PointsStep(Step):
         self._truncation = Truncation(extended.pattern, weights, most, kernels_for(matrix), around.backend)
         lengths, columns, values = self._fetch(weights)
         pattern = self._find_pattern(lengths, columns)
-        self.interpolation = FetchedInterpolation(pattern, self.own + len(self.numbers), most, matrix)
-        self._put(values)
-        self.interpolation.multiply(matrix)
+        values = self._join(values)
+        self.interpolation = FetchedInterpolation(pattern, values, self.own + len(self.numbers), most, matrix)
         self.galerkin = Galerkin(matrix, self.interpolation)
 
     def _number_points(self) -> None:
@@ -98,23 +98,23 @@ class PointsStep(Step):
         lengths, columns, values = (around.backend.xp.concatenate(part) for part in zip(*parts, strict=True))
         return lengths, columns, values
 
-    def _put(self, fetched: Any) -> None:
-        """Put the values of P together."""
-        values = self.interpolation.csr.data
-        values[: self._entries], values[self._entries :] = self._plain.data[: self._entries], fetched[self._order]
+    def _join(self, fetched: Any) -> Any:
+        """Return the values of P: those of this rank, followed by the fetched ones."""
+        return self.around.backend.xp.concatenate((self._plain.data[: self._entries], fetched[self._order]))
 
     def _update(self, matrix: AdmittedMatrix) -> None:
         """See `Step`."""
-        self._put(self._fetch(self._extended.values(matrix))[2])
+        self.interpolation.csr.data[...] = self._join(self._fetch(self._extended.values(matrix))[2])
         self.galerkin.update(matrix)
 
 
 class FetchedInterpolation(Interpolation):
-    """P whose values others put into `csr`.
+    """P with values that other ranks have computed in part.
 
     Parameters
     ----------
     pattern : pattern
+    values : array
     count : int
         Coarse unknowns.
     longest_row : int
@@ -125,17 +125,14 @@ class FetchedInterpolation(Interpolation):
     b = k = 1
     empty = None
 
-    def __init__(self, pattern: Pattern, count: int, longest_row: int, A: AdmittedMatrix) -> None:
+    def __init__(self, pattern: Pattern, values: Any, count: int, longest_row: int, A: AdmittedMatrix) -> None:
         self.count, self.longest_row = count, longest_row
-        self.csr = matrix_of_blocks(pattern, 1, 1, count, A.dtype, A.backend)
+        self.csr = matrix_of_blocks(pattern, 1, 1, count, A.dtype, A.backend, values)
         self.pattern = self.csr.indptr, pattern[1]
-
-    def multiply(self, A: AdmittedMatrix) -> None:
-        """Find A P."""
         self.AP = product_with(A, self)
 
     def update(self, A: AdmittedMatrix) -> None:
-        """See `Interpolation`: there is nothing left to compute."""
+        """Do nothing: `PointsStep` fetches new values and stores them in `csr`."""
 
 
 class PointsCoarsening:
@@ -173,7 +170,7 @@ class PointsCoarsening:
 
 
 def split_own(rows: Rows, found: Dependences) -> Any:
-    """The states of the points of this rank, by the dependences of the points of its overlap."""
+    """Return which points of this rank are coarse and which are fine, by the dependences in its overlap."""
     inside = rows.whole.indices < rows.n
     stiff = None if found.is_stiff is None else found.is_stiff[: rows.n]
     of_own = Dependences(found.flags[: rows.entries][inside], found.influences[: rows.n], stiff)
@@ -189,5 +186,5 @@ def why_points_across(rows: Rows) -> str | None:
     sizes[: rows.n] = sizes_of(whole, per_neighbor=True)
     halo.fill(sizes)
     found = examine_rows_of(whole, sizes.astype(np.float64, copy=False), rows.backend.xp.ones(len(sizes)))
-    of_all = (ranks.sum(share * rows.n) / rows.size for share in found)
-    return None if ranks.sum(int(whole.has_hubs)) else why_points(Findings(*of_all))
+    *of_all, hubs = ranks.sum(np.array([*found, whole.has_hubs]) * rows.n) / rows.size
+    return None if hubs else why_points(Findings(*of_all))

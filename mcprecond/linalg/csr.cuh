@@ -56,7 +56,7 @@ __device__ __forceinline__ SUM block_row_product(long long first, long long n, c
 
 // Multiply all rows of A with x. For each row one thread calls `row_done(i, total)`, which returns a term of an inner
 // product. The function returns the sum of the terms of this thread's short rows; those of the long rows are in `work`.
-// If A has no long rows (MAY_BE_LONG), their code and its registers can be left out.
+// If MAY_BE_LONG is false, A must not have long rows. The kernel then needs fewer registers.
 template <typename SUM, bool MAY_BE_LONG = true, typename T, typename Vector, typename RowDone>
 __device__ __forceinline__ double multiply_rows(long long n, const Matrix<T>& A, Vector x, RowDone row_done) {
     if constexpr (MAY_BE_LONG) A.template multiply_long_rows<SUM>(x, row_done, A.work);

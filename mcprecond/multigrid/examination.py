@@ -61,8 +61,8 @@ def examine(A: AdmittedMatrix) -> Findings:
 
 
 def examine_rows_of(A: AdmittedMatrix, sizes: Any, roots: Any) -> Findings:
-    """Examine a matrix that may have more columns than rows. `sizes` are those of the points of all columns, see
-    `sizes_of`, and `roots` are what is 1 / sqrt(a_ii) or 1.
+    """Examine a matrix that may have more columns than rows. For each column, `sizes` has what `sizes_of` returns with
+    `per_neighbor`, and `roots` has 1 / sqrt(a_ii) or 1.
     """
     backend, n, entries = A.backend, A.shape[0], A.indices.size
     report = backend.zeros(REPORTED, np.int64)

@@ -159,9 +159,9 @@ def chebyshev_coefficients(degree: int) -> list[tuple[float, float]]:
 
 @KERNELS.per_item_driver
 def first_steps(n, indptr, indices, values, dinv, b, x, first_beta, alpha, beta, d, y):
-    """The first two steps from zero. On the CPU x is what the first one finds, and on a GPU it is not used.
+    """Take the first two steps from zero. On the CPU x stores the result of the first step; on a GPU it is not used.
 
-    b may have more numbers than A has rows, as many as A has columns.
+    All vectors have as many elements as A has columns, which may be more than it has rows.
     """
     take_first_steps(0, len(b), dinv, b, x, first_beta, d)
     take_second_steps(0, n, indptr, indices, values, dinv, b, x, alpha, beta, d, y)

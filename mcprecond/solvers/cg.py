@@ -87,8 +87,8 @@ class ConjugateGradients(Iteration):
             if not self.M.linear:
                 run.find_flexible_beta(n, self.q, self.z, *workspace)
         run.change_direction(n, self.z, self.p, self.control, self.scalars)
-        # Where rows are cut, blocks differ much in their work, and a grid with a block for each part of the rows, which
-        # the GPU deals out, multiplies faster than one whose blocks stride over the rows.
+        # If A has long rows, some blocks of threads have much more work than others. A grid with a block for each group
+        # of rows balances that better than a few blocks that stride over all rows.
         if isinstance(self.A, Csr) and not self.A.cuts_rows:
             run.multiply(n, *self.A.arrays(self._of_A), self.p, self.q, *workspace)
         else:

@@ -55,7 +55,7 @@ class Forecast:
     most_slower : float
         See `expected_rate`.
     patience : float
-        Whether to leave a stage is asked for the first time after this share of the iterations that are expected.
+        A stage may end after the expected number of iterations times this factor, at the earliest.
     """
 
     predicted: dict[str, Prediction]

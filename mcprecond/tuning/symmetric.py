@@ -12,7 +12,8 @@ from functools import partial
 from mcprecond.tuning.features import Features
 from mcprecond.tuning.forecast import Forecast, Prediction
 
-#: See `Forecast`. On grids the residual of CG falls slowly at first, and fast in the last third of the iterations.
+#: See `Forecast`. On grids, the residual of CG decreases slowly at first, and quickly in the last third of the
+#: iterations.
 MARGIN, MOST_SLOWER, PATIENCE = 2.0, 2.0, 1.0
 #: How many iterations CG takes with Jacobi's preconditioner to reduce the residual by eight decimal digits, on grids of
 #: one to three dimensions with n points: the first number times n to the second power. On graphs that are like no grid

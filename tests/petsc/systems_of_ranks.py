@@ -61,7 +61,7 @@ SYSTEMS = {
 
 #: Types of PCs with one hierarchy across ranks.
 AGGREGATES, POINTS = "DistributedSmoothedAggregation", "DistributedClassicalAMG"
-#: Systems with one unknown to a node, some of which classical multigrid fits better.
+#: Systems with one unknown per node. For some of them classical multigrid is the better choice.
 SCALAR = {name: make for name, make in SYSTEMS.items() if name != "elasticity"} | {
     "conductances": lambda: (conductances(64), 1, None),
     "layers that jump": lambda: (layers(16), 1, None),
