@@ -8,6 +8,7 @@ numbers, so they stop together.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -55,9 +56,16 @@ class CGAcross:
         self.sums, self.history = self.block[:SUMS], self.block[SUMS:]
         self._work = xp.zeros(16384), xp.zeros(1, np.uint32)
         self.norm_of_b = 0.0
-        self._step()  # of zeros, which compiles what graphs need
-        captures = A.backend.name == "gpu" and self.ranks.only_launches and M.captures
-        self._iterate = A.backend.repeatable(self._step) if captures else self._step
+        self._iterate, self._measure = self._repeatable(self._step), self._repeatable(self._enqueue_residual)
+
+    def _repeatable(self, function: Callable[[], None]) -> Callable[[], None]:
+        """What launches the kernels of a function: a graph where it can, which has run once, of zeros."""
+        function()  # compiles what a graph needs
+        if self.A.backend.name != "gpu" or not (self.ranks.only_launches and self.M.captures):
+            return function
+        launch = self.A.backend.repeatable(function)
+        launch()
+        return launch
 
     def solve(self, b: Any, x0: Any, rtol: float, atol: float, maxiter: int) -> tuple[Any, Reason, list[float], float]:
         """Solve A x = b for this rank's part of b, from x0 or zero. Squares of b have to be in range. Collective.
@@ -83,12 +91,9 @@ class CGAcross:
         self, rtol: float, atol: float, maxiter: int, *, from_zero: bool
     ) -> tuple[Reason, list[float], float]:  # fmt: skip
         """Solve for the b that is there, from the x that is there, which may be zero."""
-        self.norm_of_b = norm = self._norm(self.b)
+        norm = self._find_residual()
+        self.norm_of_b = norm if from_zero else self._norm(self.b)
         limit = max(rtol * self.norm_of_b, atol)
-        if from_zero:
-            self.r[...] = self.b
-        else:
-            norm = self._find_residual()
         residuals = [norm]
         if not math.isfinite(limit) or not math.isfinite(norm):
             return Reason.NOT_FINITE, residuals, norm
@@ -144,16 +149,24 @@ class CGAcross:
         self.ranks.add_up(self.sums[RR : RZ + 1])
         self.run.turn(n, self.z, self.p, self.sums, self.history)
 
-    def _norm(self, v: Any) -> float:
-        """The norm of a distributed vector. Collective."""
+    def _enqueue_residual(self) -> None:
+        """Compute r = b - A x, and the square of its norm."""
+        self.A.enqueue_residual(self.b, self.x, self.r)
+        self._enqueue_square(self.r)
+
+    def _enqueue_square(self, v: Any) -> None:
         self.run.find_rz(self.A.n, v, v, self.sums, *self._work)
         self.ranks.add_up(self.sums[RZ : RZ + 1])
+
+    def _norm(self, v: Any) -> float:
+        """The norm of a distributed vector. Collective."""
+        self._enqueue_square(v)
         return math.sqrt(float(self.sums[RZ]))
 
     def _find_residual(self) -> float:
         """r = b - A x, and its norm. Collective."""
-        self.A.enqueue_residual(self.b, self.x, self.r)
-        return self._norm(self.r)
+        self._measure()
+        return math.sqrt(float(self.sums[RZ]))
 
 
 def iterations_left(first: float, now: float, limit: float, count: int) -> float:

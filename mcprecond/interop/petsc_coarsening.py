@@ -9,7 +9,6 @@ Tuminaro, Tong: Parallel Smoothed Aggregation Multigrid: Aggregation Strategies 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -29,36 +28,37 @@ from mcprecond.multigrid.tentative import Tentative, fit_tentative
 from mcprecond.multigrid.units import CANCELED, NOT_DEFINITE, without_couplings
 
 
-class Step(ABC):
+class Step:
     """From a level to the next one: patterns once, values again and again.
 
-    Attributes
+    Parameters
     ----------
     around : Overlap
         Of the rows of the level.
+    interpolation : Interpolation
+        P, of the rows in the overlap as far as the coarse rows of this rank depend on them.
     own : int
         How many coarse unknowns this rank has.
     numbers : array of int64, on the host
         The global numbers of the coarse unknowns of other ranks that the coarse rows of this rank refer to, in
         ascending order.
-    interpolation : Interpolation
-        P, of the rows in the overlap as far as the coarse rows of this rank depend on them.
-    galerkin : Galerkin
-        R and the coarse matrix; the first rows are those of this rank.
+    reach : int
+        In how many layers around this rank's rows P has entries for its coarse unknowns.
     B : array, shape (own, k), or None
         This rank's rows of the candidates of the coarse level.
+
+    Attributes
+    ----------
+    galerkin : Galerkin
+        R and the coarse matrix; the first rows are those of this rank.
     """
 
-    around: Overlap
-    own: int
-    numbers: Any
-    interpolation: Interpolation
-    galerkin: Galerkin
-    B: Any = None
-
-    @abstractmethod
-    def _update(self, matrix: AdmittedMatrix) -> None:
-        """Compute P, R and the coarse matrix for other values of the matrix in the overlap. Collective."""
+    def __init__(
+        self, around: Overlap, interpolation: Interpolation, own: int, numbers: Any, *, reach: int, B: Any = None
+    ) -> None:  # fmt: skip
+        self.around, self.interpolation, self.own, self.numbers = around, interpolation, own, numbers
+        self.reach, self.B = reach, B
+        self.galerkin = Galerkin(around.matrix, interpolation)
 
     def compute(self, rows: Rows, level: int) -> Rows:
         """Return the rows of the coarse matrix, that of the level of that number, for the values of these rows.
@@ -70,7 +70,8 @@ class Step(ABC):
         """
         if rows is not self.around.rows:
             self.around.take(rows)
-            self._update(self.around.matrix)
+            self.interpolation.update(self.around.matrix)
+            self.galerkin.update(self.around.matrix)
         self._fill_diagonal(rows.ranks, self.around.matrix, level)
         return Rows.computed(rows.ranks, self.galerkin.coarse.csr, self.own, self.numbers)
 
@@ -87,69 +88,19 @@ class Step(ABC):
             coarse.data[diagonal_places(coarse.csr, canceled, matrix.backend)] = filled
 
 
-class AggregatesStep(Step):
-    """A step to aggregates of nodes. Each rank aggregates its own nodes.
+def new_step(rows: Rows, B: Any, b: int, theta: float | None) -> Step | None:
+    """Return the step to the aggregates of each rank; None, on all ranks, where the next level would hardly be smaller.
 
     Parameters
     ----------
-    around : Overlap
-        Of the rows of the level.
-    nodes : AdmittedMatrix
-        With the pattern of the nodes of its matrix; that itself where a node has one unknown.
-    strong : Connections
-        Of that matrix.
-    labels : array of int32
-        The aggregate of each node of this rank, or -1.
-    count : int
-        How many aggregates this rank has.
+    rows : Rows
+        Of the level.
     B : array, shape (n, k)
-        This rank's rows of the candidates.
+        This rank's rows of the candidates, where the backend has its arrays.
     b : int
         Unknowns of a node.
-    """
-
-    def __init__(
-        self,
-        around: Overlap,
-        nodes: AdmittedMatrix,
-        strong: Connections,
-        labels: Any,
-        count: int,
-        B: Any,
-        b: int,
-    ) -> None:
-        ranks, matrix, backend, k = around.rows.ranks, around.matrix, around.backend, B.shape[1]
-        self.around, self.own = around, count * k
-        T = fit_tentative(labels, count, B, b, backend)
-        self.B = T.B
-        first = sum(ranks.comm.allgather(self.own)[: ranks.comm.rank])
-        labels, self.numbers = self._labels_around(labels, count, first // k, b, k)
-        total = count + len(self.numbers) // k
-        T = Tentative(labels, total, around.extend(T.Q), None, T.vanished)
-        self.interpolation = SmoothedInterpolation(matrix, nodes, strong, T, around.extend(B), in_all=ranks.sum)
-        self.galerkin = Galerkin(matrix, self.interpolation)
-
-    def _labels_around(self, labels: Any, count: int, first: int, b: int, k: int) -> tuple[Any, Any]:
-        """The aggregates of the nodes of the overlap, and the global numbers of unknowns of those of other ranks."""
-        xp, n = self.around.backend.xp, len(labels)
-        of_all = xp.where(labels >= 0, labels + float(first), -1.0)
-        theirs = self.around.extend(xp.repeat(of_all, b)[:, None])[n * b :: b, 0]
-        there, places = xp.unique(theirs[theirs >= 0].astype(np.int64), return_inverse=True)
-        beside = xp.full(len(theirs), -1, np.int32)
-        beside[theirs >= 0] = count + places
-        numbers = (there[:, None] * k + xp.arange(k)).reshape(-1)
-        return xp.concatenate((labels, beside)), self.around.backend.to_host(numbers)
-
-    def _update(self, matrix: AdmittedMatrix) -> None:
-        """See `Step`."""
-        self.interpolation.update(matrix)
-        self.galerkin.update(matrix)
-
-
-def new_step(rows: Rows, B: Any, b: int, theta: float | None) -> Step | None:
-    """Find the aggregates of a level; None, on all ranks, where the next level would hardly be smaller.
-
-    See `AggregatesStep`; B is where the backend has its arrays.
+    theta : float or None
+        The limit of strength.
     """
     around = Overlap(rows, b)
     nodes = nodes_of(around.matrix, b)
@@ -157,8 +108,33 @@ def new_step(rows: Rows, B: Any, b: int, theta: float | None) -> Step | None:
         strong = symmetric_strength(around.matrix, nodes, limit, spreads=False)
         labels, count, _ = aggregates(within(strong, rows.n // b, rows.backend))
         if 0 < rows.ranks.sum(count) * B.shape[1] <= MOST_KEPT * rows.size:
-            return AggregatesStep(around, nodes, strong, labels, count, B, b)
+            return step_to_aggregates(around, nodes, strong, labels, count, B, b)
     return None
+
+
+def step_to_aggregates(
+    around: Overlap, nodes: AdmittedMatrix, strong: Connections, labels: Any, count: int, B: Any, b: int
+) -> Step:  # fmt: skip
+    """Return the step to aggregates; `labels` are those of this rank's nodes, -1 for none, and it has `count`."""
+    ranks, matrix, k = around.rows.ranks, around.matrix, B.shape[1]
+    of_rank = fit_tentative(labels, count, B, b, around.backend)
+    first = sum(ranks.comm.allgather(count)[: ranks.comm.rank])
+    labels, numbers = labels_around(around, labels, count, first, b, k)
+    T = Tentative(labels, count + len(numbers) // k, around.extend(of_rank.Q), None, of_rank.vanished)
+    P = SmoothedInterpolation(matrix, nodes, strong, T, around.extend(B), in_all=ranks.sum)
+    return Step(around, P, count * k, numbers, reach=1, B=of_rank.B)
+
+
+def labels_around(around: Overlap, labels: Any, count: int, first: int, b: int, k: int) -> tuple[Any, Any]:
+    """The aggregates of the nodes of the overlap, and the global numbers of unknowns of those of other ranks."""
+    xp, n = around.backend.xp, len(labels)
+    of_all = xp.where(labels >= 0, labels + float(first), -1.0)
+    theirs = around.extend(xp.repeat(of_all, b)[:, None])[n * b :: b, 0]
+    there, places = xp.unique(theirs[theirs >= 0].astype(np.int64), return_inverse=True)
+    beside = xp.full(len(theirs), -1, np.int32)
+    beside[theirs >= 0] = count + places
+    numbers = (there[:, None] * k + xp.arange(k)).reshape(-1)
+    return xp.concatenate((labels, beside)), around.backend.to_host(numbers)
 
 
 def within(strong: Connections, n: int, backend: Backend) -> Graph:

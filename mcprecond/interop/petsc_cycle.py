@@ -1,112 +1,25 @@
 """Cycles over the levels of a hierarchy across ranks, in arrays of this package.
 
-A rank has its rows of each matrix. Its part of a vector has its own numbers first and, behind them, a halo of numbers
-of other ranks, which is filled before a matrix is applied that reads them. There is one halo for each level: A, the
-restriction from the level and the prolongator to the finer one read it.
+On the way down a level needs one message, for b in the layers around a rank. On the way up it needs one for the x of
+the next coarser level. All else a rank computes for itself; see `petsc_smoothers.py`.
 
 On small levels messages take longer than the work. So from some level on each rank has all rows, and all do the same.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from mcprecond.interop.petsc_halo import Halo, Ranks
-from mcprecond.interop.petsc_matrix import DistributedMatrix, Part, Rows
+from mcprecond.interop.petsc_coarsening import Step
+from mcprecond.interop.petsc_halo import Ranks
+from mcprecond.interop.petsc_matrix import Part, Rows
+from mcprecond.interop.petsc_smoothers import MatrixAround, SmootherAcross
 from mcprecond.linalg.operator import operator_for
-from mcprecond.matrix import AdmittedMatrix, canonical_csr, rows_of
+from mcprecond.matrix import canonical_csr, rows_of
 from mcprecond.multigrid.built import BuiltMultigrid
-from mcprecond.multigrid.polynomial import KERNELS, chebyshev_coefficients
-from mcprecond.multigrid.row_sums import inverse_row_sums
-from mcprecond.preconditioners import Preconditioner
-
-
-class SmootherAcross(ABC):
-    """A smoother of A x = b on a level. Each rank computes its part of x."""
-
-    @abstractmethod
-    def sweep(self, b: Any, x: Any, sweeps: int, *, before: bool) -> None:
-        """Sweep from zero, before a correction, or from x, after one. b and x have room for a halo. Collective."""
-
-    @abstractmethod
-    def update(self, rows: Rows) -> None:
-        """Take other values, which A has taken. Collective."""
-
-
-class PolynomialAcross(SmootherAcross):
-    """See `mcprecond.multigrid.polynomial.Polynomial`."""
-
-    def __init__(self, A: DistributedMatrix, rows: Rows, degree: int) -> None:
-        self.A, self.coefficients = A, chebyshev_coefficients(degree)
-        operator = A.part.operator
-        self._run = A.backend.kernels(KERNELS, **operator.macros, **operator.own_macros)
-        self.dinv, self.other, self.d = (A.halo.new_vector() for _ in range(3))
-        self.update(rows)
-
-    def sweep(self, b: Any, x: Any, sweeps: int, *, before: bool) -> None:
-        """See `SmootherAcross`."""
-        A, steps = self.A, self.coefficients * sweeps
-        matrix = A.part.operator.arrays(A.part.state)
-        at_once = before and len(steps) > 1  # one kernel takes the first two steps, and needs the halo of b
-        # The last step has to write x.
-        places = [x, self.other] if (len(steps) - at_once) % 2 else [self.other, x]
-        if not before and len(steps) % 2:
-            self.other[: A.n] = x[: A.n]
-        if at_once:
-            A.halo.fill(b)
-            (_, first), (alpha, beta), *steps = steps
-            self._run.first_steps(A.n, *matrix, self.dinv, b, places[1], first, alpha, beta, self.d, places[0])
-        for number, (alpha, beta) in enumerate(steps, at_once):
-            new, old = places[number % 2], places[1 - number % 2]
-            from_zero = before and number == 0
-            if not from_zero:
-                A.halo.fill(old)
-            self._run.step(A.n, *matrix, self.dinv, b, int(from_zero), old, alpha, beta, self.d, new)
-
-    def update(self, rows: Rows) -> None:
-        """See `SmootherAcross`. Collective."""
-        whole = AdmittedMatrix.computed(rows.whole, rows.backend, is_symmetric=False)
-        self.dinv[: self.A.n] = inverse_row_sums(whole)
-        self.A.halo.fill(self.dinv)
-
-
-class SweepsAcross(SmootherAcross):
-    """Sweeps ``x += M (b - A x)``, where M sweeps over this rank's rows; see `Rows.damped`.
-
-    Parameters
-    ----------
-    A : DistributedMatrix
-    M, adjoint : Preconditioner
-        Of this rank's damped rows. The adjoint sweeps after a correction; it may be M itself.
-    """
-
-    def __init__(self, A: DistributedMatrix, M: Preconditioner, adjoint: Preconditioner) -> None:
-        self.A, self.M, self.adjoint = A, operator_for(M, A.dtype, A.backend), operator_for(adjoint, A.dtype, A.backend)
-        self._built = [M] if M is adjoint else [M, adjoint]
-        self.states = self.M.new_state(), self.adjoint.new_state()
-        self.r, self.z = (A.halo.new_vector()[: A.n] for _ in range(2))
-
-    def sweep(self, b: Any, x: Any, sweeps: int, *, before: bool) -> None:
-        """See `SmootherAcross`."""
-        A = self.A
-        M, state = (self.M, self.states[0]) if before else (self.adjoint, self.states[1])
-        for number in range(sweeps):
-            if before and number == 0:
-                M.enqueue(state, b[: A.n], x[: A.n])
-                continue
-            A.enqueue_residual(b, x, self.r)
-            M.enqueue(state, self.r, self.z)
-            x[: A.n] += self.z
-
-    def update(self, rows: Rows) -> None:
-        """See `SmootherAcross`."""
-        damped = rows.damped()
-        for M in self._built:
-            M.update(damped)
 
 
 class LevelAcross:
@@ -114,7 +27,7 @@ class LevelAcross:
 
     Parameters
     ----------
-    A : DistributedMatrix
+    A : MatrixAround
     smoother : SmootherAcross
     twice : bool
         Whether there may be a second correction.
@@ -124,16 +37,57 @@ class LevelAcross:
     P: Part
     R: Part
 
-    def __init__(self, A: DistributedMatrix, smoother: SmootherAcross, *, twice: bool) -> None:
+    def __init__(self, A: MatrixAround, smoother: SmootherAcross, *, twice: bool) -> None:
         self.A, self.smoother, self.n, self.halo = A, smoother, A.n, A.halo
+        self.places_read = A.places_read
+        #: r is computed in all layers that R reads, for which x has to be valid in one more.
+        self.wanted = A.layers - 1
+        self._around = A.first_rows(max(A.layers - 2, 0))
         self.b, self.x, self.r = (A.halo.new_vector() for _ in range(3))
         if twice:
+            self._own = A.first_rows(0)
             self.b_again, self.x_again = (A.halo.new_vector() for _ in range(2))
+
+    def smooth(self, b: Any, sweeps: int, valid: int | None, *, before: bool, wanted: int = 0) -> None:
+        """Sweep from an x that is valid in so many layers, None from zero; then it is valid in as many as are wanted.
+        Collective.
+        """
+        for _ in range(sweeps):
+            if valid is not None and valid < self.smoother.reach:
+                self.halo.fill(self.x)
+                valid = self.A.layers
+            valid = self.smoother.sweep(b, self.x, valid, before=before)
+        if valid is not None and valid < wanted:
+            self.halo.fill(self.x)
+
+    def restrict(self, b: Any, coarser: Any) -> None:
+        """The right-hand side of the coarser level is R (b - A x)."""
+        self._around.enqueue_residual(b, self.x, self.r)
+        self.R.enqueue(self.r, coarser.b)
+
+    def prolongate(self, coarser: Any) -> None:
+        """x += P x of the coarser level, in the layers that a sweep reads."""
+        self.P.enqueue_sum(coarser.x, self.x)
+
+    def begin_again(self) -> None:
+        """Keep x, and what is left of b. Collective."""
+        self.halo.fill(self.x)
+        self._own.enqueue_residual(self.b, self.x, self.b_again)
+        self.x_again[...] = self.x
 
     def update(self, rows: Rows) -> None:
         """Take the values that rows have now."""
         self.A.take(rows)
         self.smoother.update(rows)
+
+    def connect(self, step: Step, coarser: Any, stored: Any) -> None:
+        """Take the transfers of a step to the next coarser level."""
+        P, R, backend, n = step.interpolation.csr, step.galerkin.R, self.A.backend, coarser.n
+        places = backend.xp.concatenate((backend.xp.arange(n), coarser.places_read)).astype(np.int32)
+        dtypes = {"stored": stored, "dtype": self.x.dtype, "argument": coarser.x.dtype}
+        self.P = Part(P, self.A.ends[self.smoother.reach], len(coarser.x), backend, places=places, **dtypes)
+        dtypes = {"stored": stored, "dtype": coarser.b.dtype, "argument": self.r.dtype}
+        self.R = Part(R, n, len(self.r), backend, **dtypes)
 
 
 class Whole:
@@ -144,26 +98,25 @@ class Whole:
     rows : Rows
     new : function
         Makes the hierarchy of the whole matrix.
-    ghosts : array of int64
+    read : array of int64, on the host
         The global numbers of the unknowns that a prolongator reads beside this rank's.
     """
 
-    def __init__(self, rows: Rows, new: Callable[[Any], BuiltMultigrid], ghosts: Any) -> None:
+    def __init__(self, rows: Rows, new: Callable[[Any], BuiltMultigrid], read: Any) -> None:
         self.ranks, self.n, xp, dtype = rows.ranks, rows.n, rows.backend.xp, rows.dtype
         self.own = slice(rows.first, rows.first + rows.n)
-        self.halo = Halo(rows.ranks, rows.first, rows.n, ghosts, dtype)
         self.M = new(whole_matrix(rows))
         self._operator = operator_for(self.M, np.dtype(dtype), rows.backend)
         self._state = self._operator.new_state()
-        self.b, self.x = self.halo.new_vector(), self.halo.new_vector()
         self._all_b, self._all_x = (xp.zeros(self.M.shape[0], dtype) for _ in range(2))
-        own = np.arange(rows.first, rows.first + rows.n)
-        self._places = xp.asarray(np.concatenate((own, ghosts)))
+        self._places = xp.concatenate((xp.arange(rows.first, rows.first + rows.n), xp.asarray(read)))
+        self.places_read = xp.arange(rows.n, len(self._places))
+        self.b, self.x = xp.zeros(rows.n, dtype), xp.zeros(len(self._places), dtype)
 
     def enqueue(self, b: Any) -> None:
-        """x is the solution for b, with its halo. Collective."""
+        """x is the solution for b, with what a prolongator reads. Collective."""
         self._all_b.fill(0)
-        self._all_b[self.own] = b[: self.n]
+        self._all_b[self.own] = b
         self.ranks.add_up(self._all_b)
         self._operator.enqueue(self._state, self._all_b, self._all_x)
         self.ranks.backend.xp.take(self._all_x, self._places, out=self.x)
@@ -230,21 +183,20 @@ class CycleAcross:
             self.whole.enqueue(b)
             return
         level = self.levels[number]
+        level.halo.fill(b)
         if number == len(self.levels) - 1 and self.whole is None:
-            level.smoother.sweep(b, level.x, 2, before=True)
+            level.smooth(b, 2, None, before=True)
             return
         coarser = self._level_below(number)
-        level.smoother.sweep(b, level.x, self.presweeps, before=True)
-        level.A.enqueue_residual(b, level.x, level.r)
-        level.halo.fill(level.r)
-        level.R.enqueue(level.r, coarser.b[: coarser.n])
+        level.smooth(b, self.presweeps, None, before=True, wanted=level.wanted)
+        level.restrict(b, coarser)
         self._cycle(number + 1, coarser.b)
         if isinstance(coarser, LevelAcross):
             if self.twice and number + 1 < self._corrected:
                 self._cycle_again(number + 1)
             coarser.halo.fill(coarser.x)
-        level.P.enqueue_sum(coarser.x, level.x[: level.n])
-        level.smoother.sweep(b, level.x, self.postsweeps, before=False)
+        level.prolongate(coarser)
+        level.smooth(b, self.postsweeps, level.smoother.reach, before=False)
 
     @property
     def _corrected(self) -> int:
@@ -258,19 +210,9 @@ class CycleAcross:
     def _cycle_again(self, number: int) -> None:
         """Correct x on a level by another cycle."""
         level = self.levels[number]
-        level.A.enqueue_residual(level.b, level.x, level.b_again)
-        level.x_again[...] = level.x
+        level.begin_again()
         self._cycle(number, level.b_again)
         level.x += level.x_again
-
-
-def connect(level: LevelAcross, step: Any, coarser: Any, stored: Any) -> None:
-    """Take the transfers of a step to the next coarser level."""
-    n, own, halo = level.n, coarser.n, level.halo
-    xp, dtypes = level.A.backend.xp, (level.b.dtype, coarser.b.dtype)
-    P, R = step.interpolation.csr, step.galerkin.R
-    level.P = Part(P, n, own, xp.asarray(step.numbers), coarser.halo, dtypes[0], stored)
-    level.R = Part(R, own, n, step.around.numbers, halo, dtypes[1], stored)
 
 
 def whole_matrix(rows: Rows) -> Any:

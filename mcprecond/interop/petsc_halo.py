@@ -101,28 +101,34 @@ class Halo:
     Parameters
     ----------
     ranks : Ranks
-    first, n : int
-        The number of the first of this rank's unknowns, and how many it has.
-    ghosts : array of int64, on the host
-        The global numbers of the unknowns behind, ascending.
+    firsts : array of int64, on the host
+        The number of the first unknown of each rank; that of the next one where a rank has none.
+    n : int
+        How many this rank has.
+    layers : list of array of int64, on the host
+        The global numbers of the unknowns behind, layer by layer; ascending in each.
     dtype : dtype
         Of the vectors.
+
+    Attributes
+    ----------
+    room : int
+        The length of a vector with its halo.
     """
 
-    def __init__(self, ranks: Ranks, first: int, n: int, ghosts: Any, dtype: Any) -> None:
-        self.ranks, self.first, self.n, self.ghosts, xp = ranks, first, n, ghosts, ranks.backend.xp
-        comm = ranks.comm
-        owners = owners_of(ghosts, first, comm)
-        asked = comm.alltoall([ghosts[owners == rank] for rank in range(comm.size)])
-        self._sends = ranges_of([len(numbers) for numbers in asked])
-        self._receives = ranges_of(np.bincount(owners, minlength=comm.size))
-        self._taken = xp.asarray(np.concatenate(asked) - first)
+    def __init__(self, ranks: Ranks, firsts: Any, n: int, layers: list[Any], dtype: Any) -> None:
+        self.ranks, self.n, self.room, xp, comm = ranks, n, n, ranks.backend.xp, ranks.comm
+        self._sends, self._receives = list[Range](), list[Range]()
+        taken: list[Any] = []
+        for numbers in layers:
+            owners = owners_of(numbers, firsts)
+            asked = comm.alltoall([numbers[owners == rank] for rank in range(comm.size)])
+            self._sends += ranges_of([len(each) for each in asked], sum(map(len, taken)))
+            self._receives += ranges_of(np.bincount(owners, minlength=comm.size), self.room - n)
+            taken += asked
+            self.room += len(numbers)
+        self._taken = xp.asarray(np.concatenate(taken) - firsts[comm.rank])
         self._sent = xp.empty(len(self._taken), dtype)
-
-    @property
-    def room(self) -> int:
-        """The length of a vector with its halo."""
-        return self.n + len(self.ghosts)
 
     def new_vector(self) -> Any:
         """A vector of zeros with its halo."""
@@ -135,17 +141,14 @@ class Halo:
             self.ranks.exchange(self._sent, self._sends, x[self.n :], self._receives)
 
 
-def owners_of(numbers: Any, first: int, comm: Any) -> Any:
-    """The ranks that have these unknowns, where that of the first one of this rank has the number `first`. Collective.
-
-    Ranks without unknowns have the number of the first one of the next rank, and own none.
-    """
-    return np.searchsorted(np.array(comm.allgather(first)), numbers, side="right") - 1
+def owners_of(numbers: Any, firsts: Any) -> Any:
+    """The ranks that have these unknowns; see `Halo`."""
+    return np.searchsorted(firsts, numbers, side="right") - 1
 
 
-def ranges_of(counts: Any) -> list[Range]:
-    """The ranks that have some of these numbers, and where those of each begin and end."""
-    ends = np.cumsum(counts, dtype=np.int64)
+def ranges_of(counts: Any, before: int = 0) -> list[Range]:
+    """The ranks that have some of these numbers, and where those of each begin and end, behind so many others."""
+    ends = before + np.cumsum(counts, dtype=np.int64)
     places = enumerate(zip(ends - counts, ends, strict=True))
     return [(rank, int(begin), int(end)) for rank, (begin, end) in places if begin < end]
 

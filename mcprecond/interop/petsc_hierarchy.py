@@ -10,17 +10,11 @@ import numpy as np
 from mcprecond.backends.arguments import integer, one_of, real, single, stored_dtype
 from mcprecond.interop import petsc_memory
 from mcprecond.interop.petsc_coarsening import Step, new_step
-from mcprecond.interop.petsc_cycle import (
-    CycleAcross,
-    LevelAcross,
-    PolynomialAcross,
-    SmootherAcross,
-    SweepsAcross,
-    Whole,
-    connect,
-)
-from mcprecond.interop.petsc_matrix import DistributedMatrix, Rows, ghosts_of
+from mcprecond.interop.petsc_cycle import CycleAcross, LevelAcross, Whole
+from mcprecond.interop.petsc_matrix import Rows
+from mcprecond.interop.petsc_overlap import Overlap
 from mcprecond.interop.petsc_points import PointsCoarsening
+from mcprecond.interop.petsc_smoothers import MatrixAround, PolynomialAcross, SmootherAcross, SweepsAcross
 from mcprecond.matrix import PatternChangedError
 from mcprecond.multigrid.built import MAX_COARSE
 from mcprecond.multigrid.classical import ClassicalAMG
@@ -145,10 +139,9 @@ class Hierarchy:
                 of_process["B"] = B if is_alone else ranks.gather(B)
                 of_process["block_size"] = self.block_sizes[-1]
             new = partial(ClassicalAMG if by_points else SmoothedAggregation, **of_process)
-            whole = Whole(rows, new, self._read_by_P(len(self.steps) - 1, rows.n))
+            whole = Whole(rows, new, self._read_above(len(self.steps)))
         for number, step in enumerate(self.steps):
-            below = levels[number + 1] if number + 1 < len(levels) else whole
-            connect(levels[number], step, below, stored)
+            levels[number].connect(step, levels[number + 1] if number + 1 < len(levels) else whole, stored)
         self.cycle = CycleAcross(ranks, levels, whole, presweeps, postsweeps, twice=twice)
         self._captured: dict[tuple[int, ...], Any] = {}
 
@@ -160,26 +153,23 @@ class Hierarchy:
         """The levels that ranks share."""
         levels = []
         for number, rows in enumerate(shared):
-            read = [self._read_by_P(number - 1, rows.n)]
-            if number < len(self.steps):
-                step, coarse = self.steps[number], self.rows[number + 1]
-                read.append(ghosts_of(step.galerkin.R, coarse.n, rows.n, step.around.numbers, self.backend))
             dtype = rows.dtype if number == 0 or self.smoother not in POLYNOMIALS else stored
             in_products = stored if self.smoother in POLYNOMIALS else dtype
-            A = DistributedMatrix(rows, dtype, in_products, tuple(read))
+            if number < len(self.steps):
+                around, reach = self.steps[number].around, self.steps[number].reach
+            else:
+                around, reach = Overlap(rows, self.block_sizes[number]), 0
+            A = MatrixAround(around, reach + 2, self._read_above(number), dtype, in_products)
             levels.append(LevelAcross(A, self._smoother_of(A, rows, self.block_sizes[number]), twice=twice))
         return levels
 
-    def _read_by_P(self, number: int, columns: int) -> Any:
-        """The global numbers of the unknowns of other ranks that P of a level reads on the next one."""
-        if number < 0:
-            return np.empty(0, np.int64)
-        step, numbers = self.steps[number], self.backend.xp.asarray(self.steps[number].numbers)
-        return ghosts_of(step.interpolation.csr, step.around.n, columns, numbers, self.backend)
+    def _read_above(self, number: int) -> Any:
+        """The global numbers of the unknowns of other ranks that the prolongator to the next finer level reads."""
+        return self.steps[number - 1].numbers if number else np.empty(0, np.int64)
 
-    def _smoother_of(self, A: DistributedMatrix, rows: Rows, block_size: int) -> SmootherAcross:
+    def _smoother_of(self, A: MatrixAround, rows: Rows, block_size: int) -> SmootherAcross:
         if self.smoother in POLYNOMIALS:
-            return PolynomialAcross(A, rows, POLYNOMIALS[self.smoother])
+            return PolynomialAcross(A, POLYNOMIALS[self.smoother])
         damped, arguments = rows.damped(), self._sweeps | {"block_size": block_size}
         if self.smoother == "sgs":
             M = MulticolorSGS(damped, **arguments)

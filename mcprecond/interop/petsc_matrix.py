@@ -32,13 +32,16 @@ class Rows:
     ----------
     n, first, size : int
         The number of rows of this rank, the global number of its first row, and the number of rows of all ranks.
+    firsts : array of int64, on the host
+        The global number of the first row of each rank.
     """
 
     def __init__(self, ranks: Ranks, whole: Any, ghosts: Any) -> None:
         self.ranks, self.backend, self.whole, self.ghosts = ranks, ranks.backend, whole, ghosts
         self.n, self.dtype = whole.shape[0], np.dtype(whole.dtype)
-        of_ranks = ranks.comm.allgather(self.n)
-        self.first, self.size = sum(of_ranks[: ranks.comm.rank]), sum(of_ranks)
+        ends = np.cumsum(ranks.comm.allgather(self.n), dtype=np.int64)
+        self.firsts, self.size = np.concatenate(([0], ends[:-1])), int(ends[-1])
+        self.first = int(self.firsts[ranks.comm.rank])
 
     @classmethod
     def of(cls, A: Any, ranks: Ranks) -> Rows:
@@ -57,7 +60,9 @@ class Rows:
         xp = ranks.backend.xp
         indptr = csr.indptr[: n + 1]
         indices, values = (array[: int(indptr[-1])] for array in (csr.indices, csr.data))
-        is_read = columns_read(csr, n, n + len(numbers), ranks.backend)[n:]
+        is_read = xp.zeros(n + len(numbers), bool)
+        is_read[indices] = True
+        is_read = is_read[n:]
         places = xp.concatenate((xp.arange(n), n - 1 + xp.cumsum(is_read))).astype(np.int32)
         ghosts = numbers[ranks.backend.to_host(is_read)]
         whole = canonical_csr(values, places[indices], indptr, (n, n + len(ghosts)), ranks.backend)
@@ -156,7 +161,7 @@ class Rows:
         """
         comm, ranks, xp = self.ranks.comm, self.ranks, self.backend.xp
         whole, columns = (self.whole, self.columns) if whole is None else (whole, columns)
-        owners = owners_of(numbers, self.first, comm)
+        owners = owners_of(numbers, self.firsts)
         asked = comm.alltoall([numbers[owners == rank] for rank in range(comm.size)])
         wanted = xp.asarray(np.concatenate(asked) - self.first)
         begins, lengths = whole.indptr[wanted], xp.diff(whole.indptr)[wanted]
@@ -179,61 +184,55 @@ class Rows:
 
 
 class Part:
-    """This rank's rows of a matrix, as an operator on vectors with a halo.
+    """The first rows of a matrix as an operator.
 
     Parameters
     ----------
     csr : csr matrix
-        Its first rows are this rank's, and its first columns are this rank's unknowns.
     rows, columns : int
-        How many these are.
-    numbers : array of int64
-        The global numbers of the columns behind.
-    halo : Halo
-        Of the vectors that the operator is applied to.
-    dtype, stored : dtype
-        Of the products, and of the values that it reads.
+        Of the operator.
+    backend : Backend
+    dtype, stored, argument : dtype, optional
+        See `Csr`.
+    places : array of int32, optional
+        The columns of the operator for those of the matrix; by default the same.
     """
 
     def __init__(
-        self, csr: Any, rows: int, columns: int, numbers: Any, halo: Halo, dtype: Any, stored: Any
-    ) -> None:  # fmt: skip
-        backend, xp = halo.ranks.backend, halo.ranks.backend.xp
+        self,
+        csr: Any,
+        rows: int,
+        columns: int,
+        backend: Backend,
+        *,
+        dtype: Any = None,
+        stored: Any = None,
+        argument: Any = None,
+        places: Any = None,
+    ) -> None:
         indptr = csr.indptr[: rows + 1]
-        indices = csr.indices[: int(indptr[-1])]
-        ghosts = xp.asarray(halo.ghosts)
-        if len(numbers) != len(ghosts) or not (numbers == ghosts).all():
-            places = xp.concatenate((xp.arange(columns), columns + xp.searchsorted(ghosts, numbers)))
-            indices = places.astype(np.int32)[indices]
-        shape, argument = (rows, halo.room), halo.new_vector().dtype
-        matrix = canonical_csr(csr.data[: len(indices)], indices, indptr, shape, backend)
-        longest = int(xp.diff(indptr).max()) if rows else 0
+        entries = int(indptr[-1])
+        indices = csr.indices[:entries] if places is None else places[csr.indices[:entries]]
+        matrix = canonical_csr(csr.data[:entries], indices, indptr, (rows, columns), backend)
+        longest = int(backend.xp.diff(indptr).max()) if rows else 0
         self.operator = Csr(matrix, backend, stored=stored, dtype=dtype, argument=argument, longest_row=longest)
         self.state = self.operator.new_state()
 
     def take(self, values: Any) -> None:
-        """Take other values of the whole matrix."""
+        """Take other values of the matrix."""
         self.operator.values[...] = values[: len(self.operator.values)]
 
     def enqueue(self, x: Any, y: Any) -> None:
-        """y = A x, for an x with its halo."""
+        """y = A x."""
         self.operator.enqueue(self.state, x, y)
 
     def enqueue_sum(self, x: Any, y: Any) -> None:
         """y += A x."""
         self.operator.enqueue_sum(self.state, x, y)
 
-
-def columns_read(csr: Any, rows: int, columns: int, backend: Backend) -> Any:
-    """Return which columns have entries in the first rows: a mask with as many elements as there are columns."""
-    is_read = backend.xp.zeros(columns, bool)
-    is_read[csr.indices[: int(csr.indptr[rows])]] = True
-    return is_read
-
-
-def ghosts_of(csr: Any, rows: int, columns: int, numbers: Any, backend: Backend) -> Any:
-    """Of the global numbers of the columns behind those of this rank, the ones that its rows read; on the host."""
-    return backend.to_host(numbers[columns_read(csr, rows, columns + len(numbers), backend)[columns:]])
+    def enqueue_residual(self, b: Any, x: Any, r: Any) -> None:
+        """r = b - A x."""
+        self.operator.enqueue_residual(self.state, b, x, r)
 
 
 def side_by_side(first: Any, second: Any, backend: Backend) -> Any:
@@ -280,29 +279,12 @@ def copy_rows(first, end, begins, ends, indices, values, shift, begins_there, in
 
 
 class DistributedMatrix:
-    """The rows of a matrix as an operator on distributed vectors.
+    """The rows of a matrix as an operator on distributed vectors."""
 
-    Parameters
-    ----------
-    rows : Rows
-    dtype, stored : dtype, optional
-        Of the vectors, and of the values that it reads; by default those of the rows.
-    further : arrays of int64
-        The global numbers of what other matrices read of the vectors.
-    """
-
-    def __init__(self, rows: Rows, dtype: Any = None, stored: Any = None, further: tuple[Any, ...] = ()) -> None:
-        self.n, self.backend, self.ranks, self.dtype = rows.n, rows.backend, rows.ranks, np.dtype(dtype or rows.dtype)
-        xp, ghosts = self.backend.xp, rows.ghosts
-        if further:
-            ghosts = self.backend.to_host(xp.unique(xp.asarray(np.concatenate((ghosts, *further)))))
-        self.halo = Halo(rows.ranks, rows.first, rows.n, ghosts, self.dtype)
-        numbers = xp.asarray(rows.ghosts)
-        self.part = Part(rows.whole, rows.n, rows.n, numbers, self.halo, self.dtype, stored or rows.dtype)
-
-    def take(self, rows: Rows) -> None:
-        """Take other values, into the same arrays."""
-        self.part.take(rows.whole.data)
+    def __init__(self, rows: Rows) -> None:
+        self.n, self.backend, self.ranks, self.dtype = rows.n, rows.backend, rows.ranks, rows.dtype
+        self.halo = Halo(rows.ranks, rows.firsts, rows.n, [rows.ghosts], self.dtype)
+        self.part = Part(rows.whole, rows.n, self.halo.room, self.backend)
 
     def enqueue(self, x: Any, y: Any) -> None:
         """y = A x, for an x with room for a halo. Collective."""
@@ -312,4 +294,4 @@ class DistributedMatrix:
     def enqueue_residual(self, b: Any, x: Any, r: Any) -> None:
         """r = b - A x. Collective."""
         self.halo.fill(x)
-        self.part.operator.enqueue_residual(self.part.state, b, x, r[: self.n])
+        self.part.enqueue_residual(b, x, r)

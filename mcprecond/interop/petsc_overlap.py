@@ -26,9 +26,9 @@ LAYERS = 3
 class Overlap:
     """The matrix of a rank's rows and of those around them, in nodes of some unknowns.
 
-    The unknowns of this rank come first. Behind them, in ascending order, are those of other ranks in some layers: the
-    neighbors of its rows, their neighbors, and so on. The rows of the last layer are not known: these have what mirrors
-    the other rows, and ones on the diagonal.
+    The unknowns of this rank come first. Behind them are those of other ranks, layer by layer: the neighbors of its
+    rows, their neighbors, and so on; in each layer they are in ascending order. The rows of the last layer are not
+    known: these have what mirrors the other rows, and ones on the diagonal.
 
     Parameters
     ----------
@@ -38,12 +38,12 @@ class Overlap:
 
     Attributes
     ----------
-    numbers : array of int64
-        The global numbers of the unknowns that follow those of this rank.
     layers : list of array of int64, on the host
-        For each layer of known rows, the global numbers of its unknowns.
-    places : array of int64
-        The row in the matrix of each of these unknowns, layer by layer.
+        The global numbers of the unknowns of each layer.
+    numbers : array of int64
+        Those of all layers.
+    ends : list of int
+        How many rows there are up to each layer, the first of which is this rank.
     rows : Rows
     matrix : AdmittedMatrix
         With the values of these rows.
@@ -51,33 +51,28 @@ class Overlap:
 
     def __init__(self, rows: Rows, b: int) -> None:
         self.n, self.first, self.backend = rows.n, rows.first, rows.backend
-        xp, self.layers = self.backend.xp, list[Any]()
-        self.numbers = xp.empty(0, np.int64)
-        layer, parts = whole_nodes(xp.asarray(rows.ghosts), b, xp), []
+        xp, parts = self.backend.xp, []
+        layers = [whole_nodes(xp.asarray(rows.ghosts), b, xp)]
         for _ in range(LAYERS):
-            self.layers.append(self.backend.to_host(layer))
-            parts.append(rows.fetch(self.layers[-1]))
-            self.numbers = xp.concatenate((self.numbers, layer))
+            parts.append(rows.fetch(self.backend.to_host(layers[-1])))
             columns = whole_nodes(parts[-1][1], b, xp)
             outside = columns[(columns < self.first) | (columns >= self.first + self.n)]
-            layer = outside[~xp.isin(outside, self.numbers)]
-        known = self.numbers
-        self.numbers = xp.sort(xp.concatenate((known, layer)))
-        self.places = self.n + xp.searchsorted(self.numbers, known)
+            layers.append(outside[~xp.isin(outside, xp.concatenate(layers))])
+        self.layers, self.numbers = [self.backend.to_host(layer) for layer in layers], xp.concatenate(layers)
+        self.ends = [self.n, *(self.n + np.cumsum([len(layer) for layer in layers])).tolist()]
         lengths, columns, values = (xp.concatenate(part) for part in zip(*parts, strict=True))
         self._find_pattern(rows, lengths, columns)
-        self._halo = Halo(rows.ranks, self.first, self.n, self.backend.to_host(self.numbers), np.float64)
+        self._halo = Halo(rows.ranks, rows.firsts, self.n, self.layers, np.float64)
         self._take(rows, values)
 
     def _find_pattern(self, rows: Rows, lengths: Any, columns: Any) -> None:
         """Where the entries of the whole matrix are, and which of the given ones goes where; see `Rows.fetch`."""
-        xp, behind = self.backend.xp, len(self.numbers)
-        row, column = self.rows_of_fetched(lengths), self._local(columns)
+        xp, known, end = self.backend.xp, self.ends[LAYERS], self.ends[-1]
+        row = self.n + xp.searchsorted(xp.cumsum(lengths), xp.arange(len(columns)), side="right")
+        column = self._local(columns)
         # Of what is fetched, behind a one.
         source = xp.arange(1, len(row) + 1)
-        is_known = xp.zeros(self.n + behind, bool)
-        is_known[: self.n] = is_known[self.places] = True
-        outermost, new = xp.flatnonzero(~is_known[column]), xp.flatnonzero(~is_known)
+        outermost, new = xp.flatnonzero(column >= known), xp.arange(known, end)
         row, column, source = (
             xp.concatenate(triple)
             for triple in (
@@ -86,28 +81,24 @@ class Overlap:
                 (source, source[outermost], xp.zeros(len(new), np.int64)),
             )
         )
-        order = xp.argsort(row * (self.n + behind) + column)
+        order = xp.argsort(row * end + column)
         self._source = source[order]
         of_rows = xp.concatenate((xp.arange(self.n), self._local(xp.asarray(rows.ghosts)))).astype(np.int32)
         self.indices = xp.concatenate((of_rows[rows.whole.indices], column[order].astype(np.int32)))
-        ends = rows.entries + xp.cumsum(xp.bincount(row - self.n, minlength=behind))
+        ends = rows.entries + xp.cumsum(xp.bincount(row - self.n, minlength=end - self.n))
         self.indptr = xp.concatenate((rows.whole.indptr, ends)).astype(offset_type(len(self.indices)), copy=False)
-
-    def rows_of_fetched(self, lengths: Any) -> Any:
-        """Return the row in the matrix of each entry of the fetched rows, which have these lengths."""
-        xp, ends = self.backend.xp, self.backend.xp.cumsum(lengths)
-        entries = int(ends[-1]) if len(ends) else 0
-        return self.places[xp.searchsorted(ends, xp.arange(entries), side="right")]
 
     def _local(self, columns: Any) -> Any:
         """The numbers here of columns by their global numbers."""
-        xp = self.backend.xp
-        mine = (columns >= self.first) & (columns < self.first + self.n)
-        return xp.where(mine, columns - self.first, self.n + xp.searchsorted(self.numbers, columns))
+        xp, places = self.backend.xp, columns - self.first
+        outside = xp.flatnonzero((places < 0) | (places >= self.n))
+        places[outside] = self.n + places_among(self.numbers, columns[outside], xp)
+        return places
 
     def take(self, rows: Rows) -> None:
         """Take the values of these rows, in the same pattern. Collective."""
-        self._take(rows, self.backend.xp.concatenate([rows.fetch(layer)[2] for layer in self.layers]))
+        self.rows = rows
+        self._take(rows, self.fetch()[2])
 
     def _take(self, rows: Rows, fetched_values: Any) -> None:
         self.rows = rows
@@ -116,6 +107,12 @@ class Overlap:
         values = xp.concatenate((rows.whole.data, around[self._source]))
         shape = (len(self.indptr) - 1,) * 2
         self.matrix, _ = admit(canonical_csr(values, self.indices, self.indptr, shape, self.backend), finite=True)
+
+    def fetch(self, whole: Any = None, columns: Any = None) -> tuple[Any, Any, Any]:
+        """Fetch the rows of all layers but the last; see `Rows.fetch`. Collective."""
+        parts = [self.rows.fetch(layer, whole, columns) for layer in self.layers[:LAYERS]]
+        lengths, columns, values = (self.backend.xp.concatenate(part) for part in zip(*parts, strict=True))
+        return lengths, columns, values
 
     def extend(self, values: Any) -> Any:
         """An array with what each rank has for its unknowns, shape (n, m), and what others have behind. Collective."""
@@ -131,3 +128,9 @@ class Overlap:
 def whole_nodes(numbers: Any, b: int, xp: Any) -> Any:
     """The unknowns of all nodes that have some of these unknowns, ascending."""
     return (xp.unique(numbers.astype(np.int64) // b)[:, None] * b + xp.arange(b)).reshape(-1)
+
+
+def places_among(numbers: Any, wanted: Any, xp: Any) -> Any:
+    """Where the wanted ones of some numbers are, which are in any order."""
+    order = xp.argsort(numbers)
+    return order[xp.searchsorted(numbers[order], wanted)]

@@ -22,21 +22,20 @@ import numpy as np
 
 from mcprecond.interop.petsc_coarsening import Step
 from mcprecond.interop.petsc_matrix import Rows
-from mcprecond.interop.petsc_overlap import Overlap
+from mcprecond.interop.petsc_overlap import LAYERS, Overlap
 from mcprecond.linalg.diagonal import sizes_of
 from mcprecond.matrix import AdmittedMatrix, canonical_csr
 from mcprecond.multigrid.choice import why_points
 from mcprecond.multigrid.examination import Findings, examine_rows_of
 from mcprecond.multigrid.extended import MOST, ExtendedWeights, Truncation, kernels_for
-from mcprecond.multigrid.galerkin import Galerkin
 from mcprecond.multigrid.interpolation import Interpolation, product_with
 from mcprecond.multigrid.patterns import Pattern, matrix_of_blocks
 from mcprecond.multigrid.setup import MOST_COARSE, MOST_COMPLEXITY
 from mcprecond.multigrid.splitting import COARSE, Dependences, classical_strength, split
 
 
-class PointsStep(Step):
-    """A step to coarse points. Each rank chooses them among its own points.
+class PointsInterpolation(Interpolation):
+    """P to the coarse points, with rows that this rank has computed, and rows around them that it has fetched.
 
     Parameters
     ----------
@@ -47,18 +46,29 @@ class PointsStep(Step):
         Their values for the matrix of the overlap.
     most : int
         How many weights of a row of P to keep.
+
+    Attributes
+    ----------
+    own : int
+        How many of the points of this rank are coarse.
+    numbers : array of int64, on the host
+        The global numbers of the other coarse points, in ascending order.
     """
+
+    b = k = 1
+    empty = None
 
     def __init__(self, around: Overlap, extended: ExtendedWeights, weights: Any, most: int) -> None:
         matrix = around.matrix
-        self.around, self._extended = around, extended
+        self.around, self._extended, self.longest_row = around, extended, most
         self._number_points()
         self._truncation = Truncation(extended.pattern, weights, most, kernels_for(matrix), around.backend)
         lengths, columns, values = self._fetch(weights)
         pattern = self._find_pattern(lengths, columns)
-        values = self._join(values)
-        self.interpolation = FetchedInterpolation(pattern, values, self.own + len(self.numbers), most, matrix)
-        self.galerkin = Galerkin(matrix, self.interpolation)
+        self.count = self.own + len(self.numbers)
+        self.csr = matrix_of_blocks(pattern, 1, 1, self.count, matrix.dtype, around.backend, self._join(values))
+        self.pattern = self.csr.indptr, pattern[1]
+        self.AP = product_with(matrix, self)
 
     def _number_points(self) -> None:
         """Find the global numbers of the coarse points in the overlap, those of this rank first. Collective."""
@@ -72,19 +82,18 @@ class PointsStep(Step):
 
     def _find_pattern(self, lengths: Any, columns: Any) -> Pattern:
         """Return the pattern of P: first the rows of this rank, and behind them the fetched ones, of these lengths and
-        global columns. The first columns are those of this rank's coarse points.
+        global columns. The first columns are those of this rank's coarse points. In a row they are in any order.
         """
         around, xp, first, end = self.around, self.around.backend.xp, self._first, self._first + self.own
         indptr = self._plain.indptr[: around.n + 1]
         self._entries = int(indptr[-1])
-        row = around.rows_of_fetched(lengths)
-        self._order = xp.argsort(row * around.rows.size + columns)
-        columns = xp.concatenate((self._columns[self._plain.indices[: self._entries]], columns[self._order]))
+        columns = xp.concatenate((self._columns[self._plain.indices[: self._entries]], columns))
         is_own = (columns >= first) & (columns < end)
         theirs = xp.unique(columns[~is_own])
         self.numbers = around.backend.to_host(theirs)
         places = xp.where(is_own, columns - first, self.own + xp.searchsorted(theirs, columns))
-        behind = self._entries + xp.cumsum(xp.bincount(row - around.n, minlength=len(around.numbers)))
+        unknown = xp.zeros(around.ends[-1] - around.ends[LAYERS], np.int64)
+        behind = self._entries + xp.cumsum(xp.concatenate((lengths, unknown)))
         return xp.concatenate((indptr, behind)), places.astype(np.int32)
 
     def _fetch(self, weights: Any) -> tuple[Any, Any, Any]:
@@ -94,45 +103,15 @@ class PointsStep(Step):
         self._truncation.truncate(weights, kernels_for(around.matrix), values)
         shape = len(indptr) - 1, self._extended.count
         self._plain = canonical_csr(values, indices, indptr, shape, around.backend)
-        parts = [around.rows.fetch(layer, self._plain, self._columns) for layer in around.layers]
-        lengths, columns, values = (around.backend.xp.concatenate(part) for part in zip(*parts, strict=True))
-        return lengths, columns, values
+        return around.fetch(self._plain, self._columns)
 
     def _join(self, fetched: Any) -> Any:
         """Return the values of P: those of this rank, followed by the fetched ones."""
-        return self.around.backend.xp.concatenate((self._plain.data[: self._entries], fetched[self._order]))
-
-    def _update(self, matrix: AdmittedMatrix) -> None:
-        """See `Step`."""
-        self.interpolation.csr.data[...] = self._join(self._fetch(self._extended.values(matrix))[2])
-        self.galerkin.update(matrix)
-
-
-class FetchedInterpolation(Interpolation):
-    """P with values that other ranks have computed in part.
-
-    Parameters
-    ----------
-    pattern : pattern
-    values : array
-    count : int
-        Coarse unknowns.
-    longest_row : int
-    A : AdmittedMatrix
-        The matrix that it is for.
-    """
-
-    b = k = 1
-    empty = None
-
-    def __init__(self, pattern: Pattern, values: Any, count: int, longest_row: int, A: AdmittedMatrix) -> None:
-        self.count, self.longest_row = count, longest_row
-        self.csr = matrix_of_blocks(pattern, 1, 1, count, A.dtype, A.backend, values)
-        self.pattern = self.csr.indptr, pattern[1]
-        self.AP = product_with(A, self)
+        return self.around.backend.xp.concatenate((self._plain.data[: self._entries], fetched))
 
     def update(self, A: AdmittedMatrix) -> None:
-        """Do nothing: `PointsStep` fetches new values and stores them in `csr`."""
+        """See `Interpolation`. Collective."""
+        self.csr.data[...] = self._join(self._fetch(self._extended.values(A))[2])
 
 
 class PointsCoarsening:
@@ -151,7 +130,7 @@ class PointsCoarsening:
         self.theta, self.entries = theta, rows.ranks.sum(rows.entries)
         self.most_entries, self.most = MOST_COMPLEXITY * self.entries, MOST
 
-    def new_step(self, rows: Rows) -> PointsStep | None:
+    def new_step(self, rows: Rows) -> Step | None:
         """Return the step to the next level; None, on all ranks, where it would hardly be smaller, or too dense."""
         around, n = Overlap(rows, 1), rows.n
         found = classical_strength(around.matrix, self.theta)
@@ -161,7 +140,8 @@ class PointsCoarsening:
         extended = ExtendedWeights(around.matrix, found.flags, states.astype(np.int32))
         weights = extended.values(around.matrix)
         for self.most in (most for most in (MOST, 2, 1) if most <= self.most):
-            step = PointsStep(around, extended, weights, self.most)
+            P = PointsInterpolation(around, extended, weights, self.most)
+            step = Step(around, P, P.own, P.numbers, reach=2)
             entries = rows.ranks.sum(int(step.galerkin.coarse.indptr[step.own]))
             if self.entries + entries <= self.most_entries:
                 self.entries += entries

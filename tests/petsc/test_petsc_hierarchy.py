@@ -11,7 +11,10 @@ from petsc4py import PETSc
 from systems_of_ranks import AGGREGATES, HIERARCHIES, POINTS, POISSON, SCALAR, SYSTEMS, right_hand_side
 
 from mcprecond import ClassicalAMG, SmoothedAggregation, pcg, problems
+from mcprecond.interop.petsc_cycle import LevelAcross
+from mcprecond.interop.petsc_halo import Halo
 from mcprecond.interop.petsc_matrix import DistributedMatrix
+from mcprecond.multigrid.named_smoothers import POLYNOMIALS
 
 CG = "-ksp_type cg -ksp_norm_type unpreconditioned "
 OURS = python_type(AGGREGATES)
@@ -68,6 +71,15 @@ def test_iterations_are_at_most_a_quarter_more_than_those_of_one_process(kind, n
     ksp.destroy()
 
 
+def fill(level, x) -> None:
+    """Fill a vector of a level with what the prolongator from it reads."""
+    if isinstance(level, LevelAcross):
+        level.halo.fill(x)
+    else:
+        all_x = np.concatenate(COMM.tompi4py().allgather(x[: level.n]))
+        x[:] = all_x[level._places]
+
+
 @of_systems
 def test_coarse_matrices_are_galerkin_products(kind, name):
     """With the prolongators and the restrictions that cycles apply, and in single precision as they read them."""
@@ -78,14 +90,17 @@ def test_coarse_matrices_are_galerkin_products(kind, name):
     cycle = M.cycle
     for number, level in enumerate(cycle.levels):
         coarser = cycle._level_below(number)
-        u, w = (level.halo.new_vector() for _ in range(2))
-        v, c = (coarser.halo.new_vector() for _ in range(2))
+        v, c, w = np.zeros_like(coarser.x), np.zeros_like(coarser.b), level.halo.new_vector()
+        fine = DistributedMatrix(M.rows[number])
+        u = fine.halo.new_vector()
         v[: coarser.n] = rng.uniform(-1, 1, coarser.n)
-        coarser.halo.fill(v)
-        level.P.enqueue(v, u[: level.n])
-        level.A.enqueue(u, w[: level.n])
+        fill(coarser, v)
+        product = np.zeros(level.P.operator.rows)
+        level.P.enqueue(v, product)
+        u[: level.n] = product[: level.n]
+        fine.enqueue(u, w[: level.n])
         level.halo.fill(w)
-        level.R.enqueue(w, c[: coarser.n])
+        level.R.enqueue(w, c)
         coarse = DistributedMatrix(M.rows[number + 1])
         x, product = coarse.halo.new_vector(), np.empty(coarser.n)
         x[: coarser.n] = v[: coarser.n]
@@ -124,6 +139,45 @@ def test_the_cycle_is_symmetric_and_positive(kind, smoother, cycle):
     pc.apply(x, z)
     pc.applyTranspose(y, w)
     assert z.dot(y) == pytest.approx(w.dot(x), rel=1e-10) and z.dot(x) > 0
+    ksp.destroy()
+
+
+@pytest.mark.parametrize("sweeps", [1, 2])
+@pytest.mark.parametrize("cycle", ["V", "W"])
+@pytest.mark.parametrize("smoother", ["chebyshev", "jacobi", "sgs", "gauss_seidel"])
+@of_any
+def test_cycles_read_what_ranks_have_computed_or_got(kind, smoother, cycle, sweeps):
+    """Numbers of other ranks that were there before change nothing."""
+    options = f"-mcprecond_smoother {smoother} -mcprecond_cycle {cycle} -mcprecond_max_whole 100 "
+    options += f"-mcprecond_presweeps {sweeps} -mcprecond_postsweeps {sweeps}"
+    ksp = solver(matrix(POISSON), python_type(kind) + options)
+    ksp.setUp()
+    found = context(ksp).M.cycle
+    b = np.random.default_rng(COMM.rank).uniform(-1, 1, context(ksp).M.rows[0].n)
+    before, after = np.empty_like(b), np.empty_like(b)
+    found.enqueue(b, before)
+    for level in found.levels:
+        vectors = [level.b, level.x, level.r]
+        vectors += [level.smoother.d, level.smoother.other] if smoother in POLYNOMIALS else [level.smoother.r]
+        for v in vectors:
+            v.fill(np.nan)
+    found.enqueue(b, after)
+    np.testing.assert_array_equal(after, before)
+    ksp.destroy()
+
+
+@pytest.mark.parametrize("max_whole", [100, 2000])
+@of_any
+def test_a_level_takes_one_message_down_and_one_up(kind, max_whole, monkeypatch):
+    ksp = solver(matrix(POISSON), python_type(kind) + f"-mcprecond_max_whole {max_whole}")
+    ksp.setUp()
+    M, fills = context(ksp).M, []
+    b = np.ones(M.rows[0].n)
+    monkeypatch.setattr(Halo, "fill", lambda halo, x: fills.append(halo.room))
+    M.cycle.enqueue(b, np.empty_like(b))
+    shared = len(M.cycle.levels)
+    assert len(fills) == max(2 * shared - 1, 0)  # the level below is on all ranks
+    assert shared == 0 if COMM.size == 1 else shared >= 1
     ksp.destroy()
 
 

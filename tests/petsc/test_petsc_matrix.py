@@ -109,6 +109,6 @@ def test_ranges(counts):
 
 
 def test_owners_where_ranks_have_nothing():
-    """The last rank has all of the numbers."""
-    owners = owners_of(np.arange(4), 0, MPI_COMM)
-    np.testing.assert_array_equal(owners, np.full(4, COMM.size - 1))
+    """The last rank has all of the numbers, and the second of three has none."""
+    np.testing.assert_array_equal(owners_of(np.arange(4), np.zeros(3, int)), np.full(4, 2))
+    np.testing.assert_array_equal(owners_of(np.arange(4), np.array([0, 2, 2])), [0, 0, 2, 2])
