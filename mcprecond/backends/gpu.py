@@ -94,6 +94,7 @@ class GpuBackend:
                 stream.begin_capture()
                 function()
                 graph = stream.end_capture()
+                graph.upload(stream)  # otherwise the first launch would
             except BaseException:
                 with contextlib.suppress(Exception):  # the first error is the one to tell
                     stream.end_capture()

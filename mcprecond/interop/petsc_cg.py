@@ -59,13 +59,10 @@ class CGAcross:
         self._iterate, self._measure = self._repeatable(self._step), self._repeatable(self._enqueue_residual)
 
     def _repeatable(self, function: Callable[[], None]) -> Callable[[], None]:
-        """What launches the kernels of a function: a graph where it can, which has run once, of zeros."""
+        """What launches the kernels of a function, as a graph where it can. It runs once, of zeros."""
         function()  # compiles what a graph needs
-        if self.A.backend.name != "gpu" or not (self.ranks.only_launches and self.M.captures):
-            return function
-        launch = self.A.backend.repeatable(function)
-        launch()
-        return launch
+        captures = self.A.backend.name == "gpu" and self.ranks.only_launches and self.M.captures
+        return self.A.backend.repeatable(function) if captures else function
 
     def solve(self, b: Any, x0: Any, rtol: float, atol: float, maxiter: int) -> tuple[Any, Reason, list[float], float]:
         """Solve A x = b for this rank's part of b, from x0 or zero. Squares of b have to be in range. Collective.

@@ -95,18 +95,43 @@ class Ranks:
 Range = tuple[int, int, int]
 
 
-class Halo:
-    """Which numbers of a distributed vector this rank gets from others, and which it sends them.
+class Request:
+    """Unknowns of other ranks that this rank asks for, and those of its own that others ask for. Collective.
 
     Parameters
     ----------
     ranks : Ranks
     firsts : array of int64, on the host
         The number of the first unknown of each rank; that of the next one where a rank has none.
+    numbers : array of int64, on the host
+        The global numbers of the unknowns, in ascending order.
+
+    Attributes
+    ----------
+    sends, receives : list of int
+        How many of them travel to each rank, and from it.
+    taken : array of int64
+        Which of its unknowns this rank sends, rank by rank.
+    """
+
+    def __init__(self, ranks: Ranks, firsts: Any, numbers: Any) -> None:
+        ends = [*np.searchsorted(numbers, firsts[1:]).tolist(), len(numbers)]
+        parts = [numbers[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
+        asked = ranks.comm.alltoall(parts)
+        self.sends, self.receives = [len(each) for each in asked], [len(each) for each in parts]
+        self.taken = ranks.backend.xp.asarray(np.concatenate(asked) - firsts[ranks.comm.rank])
+
+
+class Halo:
+    """Which numbers of a distributed vector this rank gets from others, and which it sends them.
+
+    Parameters
+    ----------
+    ranks : Ranks
     n : int
-        How many this rank has.
-    layers : list of array of int64, on the host
-        The global numbers of the unknowns behind, layer by layer; ascending in each.
+        How many unknowns this rank has.
+    requests : list of Request
+        For those behind, layer by layer.
     dtype : dtype
         Of the vectors.
 
@@ -116,19 +141,17 @@ class Halo:
         The length of a vector with its halo.
     """
 
-    def __init__(self, ranks: Ranks, firsts: Any, n: int, layers: list[Any], dtype: Any) -> None:
-        self.ranks, self.n, self.room, xp, comm = ranks, n, n, ranks.backend.xp, ranks.comm
+    def __init__(self, ranks: Ranks, n: int, requests: list[Request], dtype: Any) -> None:
+        self.ranks, self.n, xp = ranks, n, ranks.backend.xp
+        self._taken = xp.concatenate([request.taken for request in requests])
         self._sends, self._receives = list[Range](), list[Range]()
-        taken: list[Any] = []
-        for numbers in layers:
-            owners = owners_of(numbers, firsts)
-            asked = comm.alltoall([numbers[owners == rank] for rank in range(comm.size)])
-            self._sends += ranges_of([len(each) for each in asked], sum(map(len, taken)))
-            self._receives += ranges_of(np.bincount(owners, minlength=comm.size), self.room - n)
-            taken += asked
-            self.room += len(numbers)
-        self._taken = xp.asarray(np.concatenate(taken) - firsts[comm.rank])
-        self._sent = xp.empty(len(self._taken), dtype)
+        sent = received = 0
+        for request in requests:
+            self._sends += ranges_of(request.sends, sent)
+            self._receives += ranges_of(request.receives, received)
+            sent, received = sent + sum(request.sends), received + sum(request.receives)
+        self.room = n + received
+        self._sent = xp.empty(sent, dtype)
 
     def new_vector(self) -> Any:
         """A vector of zeros with its halo."""
@@ -139,11 +162,6 @@ class Halo:
         if self._sends or self._receives:
             self.ranks.backend.xp.take(x, self._taken, out=self._sent)
             self.ranks.exchange(self._sent, self._sends, x[self.n :], self._receives)
-
-
-def owners_of(numbers: Any, firsts: Any) -> Any:
-    """The ranks that have these unknowns; see `Halo`."""
-    return np.searchsorted(firsts, numbers, side="right") - 1
 
 
 def ranges_of(counts: Any, before: int = 0) -> list[Range]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from mcprecond.backends import Backend, KernelSet, offset_type
 from mcprecond.interop import petsc_memory
-from mcprecond.interop.petsc_halo import Halo, Ranks, owners_of, ranges_of
+from mcprecond.interop.petsc_halo import Halo, Ranks, Request, ranges_of
 from mcprecond.linalg.csr import Csr, lanes_for
 from mcprecond.matrix import canonical_csr, diagonal_places, read_diagonal
 
@@ -147,38 +147,38 @@ class Rows:
         xp = self.backend.xp
         return xp.concatenate((xp.arange(self.first, self.first + self.n), xp.asarray(self.ghosts)))
 
-    def fetch(self, numbers: Any, whole: Any = None, columns: Any = None) -> tuple[Any, Any, Any]:
+    def request(self, numbers: Any) -> Request:
+        """A request for the unknowns of other ranks with these global numbers; see `Request`. Collective."""
+        return Request(self.ranks, self.firsts, numbers)
+
+    def fetch(self, request: Request, whole: Any = None, columns: Any = None) -> tuple[Any, Any, Any]:
         """Return the lengths, the global columns and the values of rows that other ranks store. Collective.
 
         Parameters
         ----------
-        numbers : array of int64, on the host
-            The global numbers of the rows, in ascending order.
+        request : Request
+            For the rows.
         whole : csr matrix, optional
             The rows of another matrix that this rank stores; by default those of A.
         columns : array of int64, optional
             The global numbers of the columns of `whole`.
         """
-        comm, ranks, xp = self.ranks.comm, self.ranks, self.backend.xp
+        ranks, xp, to_host = self.ranks, self.backend.xp, self.backend.to_host
         whole, columns = (self.whole, self.columns) if whole is None else (whole, columns)
-        owners = owners_of(numbers, self.firsts)
-        asked = comm.alltoall([numbers[owners == rank] for rank in range(comm.size)])
-        wanted = xp.asarray(np.concatenate(asked) - self.first)
-        begins, lengths = whole.indptr[wanted], xp.diff(whole.indptr)[wanted]
-        of_ranks, of_owners = [len(each) for each in asked], np.bincount(owners, minlength=comm.size)
-        received = xp.empty(len(numbers), np.int64)
-        ranks.exchange(lengths.astype(np.int64), ranges_of(of_ranks), received, ranges_of(of_owners))
+        begins, lengths = whole.indptr[request.taken], xp.diff(whole.indptr)[request.taken].astype(np.int64)
+        received = xp.empty(sum(request.receives), np.int64)
+        ranks.exchange(lengths, ranges_of(request.sends), received, ranges_of(request.receives))
         # How many entries each rank gets, and how many it sends here.
         sends, receives = (
-            ranges_of([int(part.sum()) for part in xp.split(each, np.cumsum(counts)[:-1].tolist())])
-            for each, counts in ((lengths, of_ranks), (received, of_owners))
+            ranges_of([int(part.sum()) for part in np.split(to_host(each), np.cumsum(counts)[:-1])])
+            for each, counts in ((lengths, request.sends), (received, request.receives))
         )
-        ends = xp.cumsum(lengths, dtype=np.int64)
-        row = xp.searchsorted(ends, xp.arange(int(ends[-1]) if len(ends) else 0), side="right")
+        ends = xp.cumsum(lengths)
+        row = xp.searchsorted(ends, xp.arange(sends[-1][2] if sends else 0), side="right")
         places = xp.arange(len(row)) + (begins - ends + lengths)[row]
         found = []
         for sent in (columns[whole.indices[places]], whole.data[places]):
-            found.append(xp.empty(int(received.sum()), sent.dtype))
+            found.append(xp.empty(receives[-1][2] if receives else 0, sent.dtype))
             ranks.exchange(sent, sends, found[-1], receives)
         return received, found[0], found[1]
 
@@ -283,7 +283,7 @@ class DistributedMatrix:
 
     def __init__(self, rows: Rows) -> None:
         self.n, self.backend, self.ranks, self.dtype = rows.n, rows.backend, rows.ranks, rows.dtype
-        self.halo = Halo(rows.ranks, rows.firsts, rows.n, [rows.ghosts], self.dtype)
+        self.halo = Halo(rows.ranks, rows.n, [rows.request(rows.ghosts)], self.dtype)
         self.part = Part(rows.whole, rows.n, self.halo.room, self.backend)
 
     def enqueue(self, x: Any, y: Any) -> None:

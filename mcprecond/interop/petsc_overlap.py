@@ -38,10 +38,10 @@ class Overlap:
 
     Attributes
     ----------
-    layers : list of array of int64, on the host
-        The global numbers of the unknowns of each layer.
+    requests : list of Request
+        For the unknowns of each layer.
     numbers : array of int64
-        Those of all layers.
+        Their global numbers.
     ends : list of int
         How many rows there are up to each layer, the first of which is this rank.
     rows : Rows
@@ -50,20 +50,22 @@ class Overlap:
     """
 
     def __init__(self, rows: Rows, b: int) -> None:
-        self.n, self.first, self.backend = rows.n, rows.first, rows.backend
-        xp, parts = self.backend.xp, []
+        self.rows, self.n, self.first, self.backend = rows, rows.n, rows.first, rows.backend
+        xp, to_host, parts = self.backend.xp, self.backend.to_host, []
         layers = [whole_nodes(xp.asarray(rows.ghosts), b, xp)]
+        self.requests = [rows.request(to_host(layers[0]))]
         for _ in range(LAYERS):
-            parts.append(rows.fetch(self.backend.to_host(layers[-1])))
-            columns = whole_nodes(parts[-1][1], b, xp)
-            outside = columns[(columns < self.first) | (columns >= self.first + self.n)]
+            parts.append(rows.fetch(self.requests[-1]))
+            columns = parts[-1][1]
+            outside = whole_nodes(columns[(columns < self.first) | (columns >= self.first + self.n)], b, xp)
             layers.append(outside[~xp.isin(outside, xp.concatenate(layers))])
-        self.layers, self.numbers = [self.backend.to_host(layer) for layer in layers], xp.concatenate(layers)
+            self.requests.append(rows.request(to_host(layers[-1])))
+        self.numbers = xp.concatenate(layers)
         self.ends = [self.n, *(self.n + np.cumsum([len(layer) for layer in layers])).tolist()]
         lengths, columns, values = (xp.concatenate(part) for part in zip(*parts, strict=True))
         self._find_pattern(rows, lengths, columns)
-        self._halo = Halo(rows.ranks, rows.firsts, self.n, self.layers, np.float64)
-        self._take(rows, values)
+        self._halo = Halo(rows.ranks, self.n, self.requests, np.float64)
+        self._take(values)
 
     def _find_pattern(self, rows: Rows, lengths: Any, columns: Any) -> None:
         """Where the entries of the whole matrix are, and which of the given ones goes where; see `Rows.fetch`."""
@@ -98,11 +100,10 @@ class Overlap:
     def take(self, rows: Rows) -> None:
         """Take the values of these rows, in the same pattern. Collective."""
         self.rows = rows
-        self._take(rows, self.fetch()[2])
+        self._take(self.fetch()[2])
 
-    def _take(self, rows: Rows, fetched_values: Any) -> None:
-        self.rows = rows
-        xp = self.backend.xp
+    def _take(self, fetched_values: Any) -> None:
+        xp, rows = self.backend.xp, self.rows
         around = xp.concatenate((xp.ones(1, rows.dtype), fetched_values))
         values = xp.concatenate((rows.whole.data, around[self._source]))
         shape = (len(self.indptr) - 1,) * 2
@@ -110,7 +111,7 @@ class Overlap:
 
     def fetch(self, whole: Any = None, columns: Any = None) -> tuple[Any, Any, Any]:
         """Fetch the rows of all layers but the last; see `Rows.fetch`. Collective."""
-        parts = [self.rows.fetch(layer, whole, columns) for layer in self.layers[:LAYERS]]
+        parts = [self.rows.fetch(request, whole, columns) for request in self.requests[:LAYERS]]
         lengths, columns, values = (self.backend.xp.concatenate(part) for part in zip(*parts, strict=True))
         return lengths, columns, values
 

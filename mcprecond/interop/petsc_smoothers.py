@@ -47,8 +47,8 @@ class MatrixAround:
         self.ends, self.dtype, xp = around.ends[: layers + 1], np.dtype(dtype), around.backend.xp
         numbers, read = around.numbers[: self.ends[-1] - self.n], xp.asarray(read)
         further = read[~xp.isin(read, numbers)]
-        groups = [*around.layers[:layers], self.backend.to_host(further)]
-        self.halo = Halo(around.rows.ranks, around.rows.firsts, self.n, groups, dtype)
+        requests = [*around.requests[:layers], around.rows.request(self.backend.to_host(further))]
+        self.halo = Halo(around.rows.ranks, self.n, requests, dtype)
         self.places_read = self.n + places_among(xp.concatenate((numbers, further)), read, xp)
         matrix, room = around.matrix.csr, self.halo.room
         self.part = Part(matrix, self.ends[-2], room, self.backend, dtype=dtype, stored=stored)

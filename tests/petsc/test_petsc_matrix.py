@@ -12,7 +12,7 @@ from petsc4py import PETSc
 
 from mcprecond.backends import get_backend
 from mcprecond.interop.petsc_cycle import whole_matrix
-from mcprecond.interop.petsc_halo import Ranks, owners_of, ranges_of
+from mcprecond.interop.petsc_halo import Halo, Ranks, ranges_of
 from mcprecond.interop.petsc_matrix import DistributedMatrix, Rows
 
 MPI_COMM = COMM.tompi4py()
@@ -69,7 +69,7 @@ def test_fetched_rows_are_those_of_their_owners(system, seed):
     A, _, rows = system
     rng = np.random.default_rng([seed, COMM.rank])
     wanted = np.flatnonzero(rng.random(A.shape[0]) < 0.3)
-    lengths, columns, values = rows.fetch(wanted)
+    lengths, columns, values = rows.fetch(rows.request(wanted))
     found = sp.csr_array((values, columns, np.concatenate(([0], np.cumsum(lengths)))), shape=(len(wanted), A.shape[0]))
     assert abs(found - A[wanted]).sum() == 0
 
@@ -108,7 +108,15 @@ def test_ranges(counts):
     ]
 
 
-def test_owners_where_ranks_have_nothing():
-    """The last rank has all of the numbers, and the second of three has none."""
-    np.testing.assert_array_equal(owners_of(np.arange(4), np.zeros(3, int)), np.full(4, 2))
-    np.testing.assert_array_equal(owners_of(np.arange(4), np.array([0, 2, 2])), [0, 0, 2, 2])
+@ALIKE
+@given(distributed(), st.integers(0, 2**32 - 1))
+def test_requests_and_halos(system, seed):
+    """Whatever ranks ask for, also ranks that have nothing and numbers of their own, layer by layer."""
+    A, own, rows = system
+    x, rng = np.arange(A.shape[0]) + 0.5, np.random.default_rng([seed, COMM.rank])
+    layers = [np.flatnonzero(rng.random(A.shape[0]) < 0.3) for _ in range(3)]
+    halo = Halo(RANKS, rows.n, [rows.request(numbers) for numbers in layers], np.float64)
+    v = halo.new_vector()
+    v[: rows.n] = x[own]
+    halo.fill(v)
+    np.testing.assert_array_equal(v, np.concatenate([x[own], *(x[numbers] for numbers in layers)]))
