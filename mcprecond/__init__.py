@@ -18,6 +18,12 @@ from mcprecond.storage import ColorBlocks
 from mcprecond.systems import solve
 from mcprecond.version import __version__
 
+
+def __dir__() -> list[str]:
+    """The names that users call, without those of modules that hold them."""
+    return __all__
+
+
 __all__ = [
     "COLORINGS",
     "ILU0",

@@ -141,8 +141,47 @@ class Coloring:
                 lines.append(f"... and {self.n_colors - REPORTED} more")
         return "\n".join(lines)
 
+    def plot(self, ax: Any = None) -> Any:
+        """Draw how many vertices each color has.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            By default those of a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+
+        Examples
+        --------
+        >>> from mcprecond import color, problems
+        >>> ax = color(problems.laplacian((30, 30)), "greedy").plot()
+        >>> ax.get_title()
+        '900 vertices in 2 colors by greedy'
+        """
+        ax = draw_sizes(self.sizes, ax)
+        ax.set(xlabel="color", ylabel="vertices")
+        ax.set_title(f"{len(self.colors)} vertices in {self.n_colors} colors by {self.method}")
+        return ax
+
     def __repr__(self) -> str:
         return f"<Coloring of {len(self.colors)} vertices in {self.n_colors} colors by {self.method}>"
+
+
+def draw_sizes(sizes: np.ndarray, ax: Any) -> Any:
+    """Draw the sizes of classes, one beside the other, on these axes, or on those of a new figure if they are None."""
+    if ax is None:
+        from matplotlib.figure import Figure
+
+        ax = Figure().subplots()
+    ax.stairs(sizes, np.arange(len(sizes) + 1), fill=True)
+    return ax
 
 
 def finish(colors: Any, log: Any, method: str, backend: Backend) -> Coloring:

@@ -40,6 +40,9 @@ class Operator:
     shape: tuple[int, int]
     dtype: np.dtype[Any]
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.shape[0]} x {self.shape[1]}, {self.dtype}>"
+
     @property
     def exponent(self) -> int | None:
         """2^exponent is about the magnitude of the operator; None where that is not known."""

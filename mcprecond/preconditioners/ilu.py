@@ -12,6 +12,7 @@ import numpy as np
 
 from mcprecond.backends.arguments import stored_dtype
 from mcprecond.backends.updates import one_at_a_time
+from mcprecond.coloring.coloring import draw_sizes
 from mcprecond.linalg.hermitian import is_hermitian
 from mcprecond.preconditioners.elimination import ENTRIES_AT_ONCE, KERNELS, MOST_SHARE, list_matches, list_nothing
 from mcprecond.preconditioners.pivots import TRIANGLES, Factored, check_rule
@@ -175,11 +176,7 @@ class ILU0(Factored):
         -------
         matplotlib Axes
         """
-        if ax is None:
-            from matplotlib.figure import Figure
-
-            ax = Figure().subplots()
-        ax.stairs(self.levels, np.arange(len(self.levels) + 1), fill=True)
+        ax = draw_sizes(self.levels, ax)
         ax.set(xlabel="level", ylabel="rows", title=f"{len(self.levels)} levels")
         return ax
 

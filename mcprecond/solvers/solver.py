@@ -118,6 +118,11 @@ class Solver:
         """
         return self.__dict__ | {"_free": {}}
 
+    def __repr__(self) -> str:
+        (n, width), M = self.shape, "auto" if self.is_automatic else self.name or type(self.M).__name__
+        way = "no M" if self.M is None and not self.is_automatic else f"M: {M}"
+        return f"<{type(self).__name__} of {n} x {width}, on the {self._backend.name}, {way}>"
+
     @property
     def shape(self) -> tuple[int, int]:
         """(n, n)."""

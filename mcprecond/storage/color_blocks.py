@@ -111,6 +111,10 @@ class ColorBlocks:
             coloring = swept_coloring(matrix, coloring)
         self._store(matrix, matrix, coloring, dtype, flag(divides, "divides"))
 
+    def __repr__(self) -> str:
+        n, width = self.shape
+        return f"<{type(self).__name__} of {n} x {width}, {self.dtype}, in {self.n_colors} colors>"
+
     def _store(
         self, matrix: AdmittedMatrix, graph: AdmittedMatrix, coloring: Coloring, dtype: Any, divides: bool
     ) -> None:

@@ -510,6 +510,14 @@ def test_bad_refinements_are_refused(to_device):
         color(A, order="ldf")
 
 
+def test_a_plot_shows_the_sizes_of_all_colors(backend, to_device):
+    pytest.importorskip("matplotlib")
+    coloring = color(to_device(NAMED["complete100"]), "jpl")
+    ax = coloring.plot()
+    np.testing.assert_array_equal(ax.patches[0].get_data().values, coloring.sizes)
+    assert ax.get_title() == "100 vertices in 100 colors by jpl" and coloring.plot(ax) is ax
+
+
 def test_long_reports_are_cut(to_device):
     report = color(to_device(NAMED["complete100"])).report()
     assert "100 colors" in report

@@ -3,12 +3,35 @@
 import numpy as np
 import pytest
 
-from mcprecond import gmres, pcg, problems
+import mcprecond
+from mcprecond import PCG, ColorBlocks, MulticolorSGS, gmres, pcg, problems
+from mcprecond.linalg.csr import product_with
+from mcprecond.matrix import admit_matrix
 from mcprecond.solvers import Reason, SolveResult
 from mcprecond.solvers.result import Stage
 from mcprecond.solvers.shown import iterations_of, way_of
 
 A = problems.graphs.grid2d(30)
+
+
+def test_the_package_lists_what_users_call():
+    assert sorted(dir(mcprecond)) == sorted(mcprecond.__all__)
+    assert all(hasattr(mcprecond, name) for name in dir(mcprecond))
+
+
+def test_objects_say_what_they_are(backend, to_device):
+    matrix, where = to_device(A), f"on the {backend.name}"
+    for M, said in (
+        (None, "no M"),
+        ("auto", "M: auto"),
+        ("sgs", "M: sgs"),
+        (MulticolorSGS(matrix), "M: MulticolorSGS"),
+    ):
+        assert repr(PCG(matrix, M)) == f"<PCG of 900 x 900, {where}, {said}>"
+    assert repr(PCG(matrix, "jacobi").M) == "<Diagonal of 900 x 900, float64>"
+    assert repr(product_with(admit_matrix(matrix))) == "<Csr of 900 x 900, float64>"
+    blocks = ColorBlocks(matrix, "greedy")
+    assert repr(blocks) == f"<ColorBlocks of 900 x 900, float64, in {blocks.n_colors} colors>"
 
 
 def right_sides(*shape):
