@@ -1,0 +1,115 @@
+"""Ten systems by this package and by others, beside each other, on a CPU.
+
+    python benchmarks/side_by_side.py --python PETSc=.venv-petsc/bin/python "hypre=env PYTHONPATH=... /usr/bin/python3"
+
+writes benchmarks/results/side-by-side-cpu.json (or where --output says). Each solver of another package runs in a
+process of the Python that has it; PyAMG's is this one, and packages without a Python are left out. PETSc is that of the
+extra `petsc`, hypre that in Debian's python3-petsc4py-real, and Pardiso that of MKL, by pypardiso.
+
+All get the same matrix and the same b = A x* for a random x*, no candidates, and solve to a relative residual of 1e-8.
+PyAMG, gamg and BoomerAMG use one thread. Pardiso and this package use all, and this package runs with one thread, too.
+Times are medians after a first solve. A solver with a residual above 1e-7 has not solved the system.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+from cases import SEED
+from measure import MULTIGRID, Times, measure_each, parser_of
+from robustness import FAMILIES, System
+
+WORKER, RTOL, MOST_RESIDUAL = Path(__file__).parent / "opponents" / "solvers.py", 1e-8, 1e-7
+#: Label -> family of benchmarks/robustness.py, its size, and that of a trial.
+CASES = {
+    "Poisson, 5 points": ("poisson2d", 500, 30),
+    "Poisson, 7 points": ("poisson3d", 60, 10),
+    "FENL, 27 points": ("fenl", 45, 10),
+    "anisotropy along the grid": ("anisotropy 1e-4", 500, 30),
+    "rotated anisotropy": ("anisotropy 1e-2, 30 degrees", 500, 30),
+    "jumps of 5 decades": ("random jumps, 5 decades", 500, 30),
+    "triangulation": ("triangulation", 200_000, 1000),
+    "circuit": ("circuit", 400, 30),
+    "elasticity in 3D": ("elasticity in 3D", 24, 6),
+    "graph with hubs": ("hubs", 16, 9),
+}
+#: Solver of opponents/solvers.py -> the name of its Python.
+OPPONENTS = {
+    "PyAMG, smoothed aggregation": "PyAMG",
+    "PyAMG, Ruge-Stuben": "PyAMG",
+    "PETSc's gamg": "PETSc",
+    "hypre's BoomerAMG": "hypre",
+    "hypre's BoomerAMG, for 3D": "hypre",
+    "Pardiso": "Pardiso",
+}
+OURS = """
+import json, sys
+import numpy as np, scipy.sparse
+import mcprecond
+system = np.load(sys.argv[1])
+A = scipy.sparse.csr_matrix((system["data"], system["indices"], system["indptr"]))
+rows = []
+for _ in range(int(sys.argv[2]) + 1):
+    result = mcprecond.solve(A, system["b"], rtol=float(system["rtol"]))
+    rows.append((1e3 * result.setup_seconds, 1e3 * result.solve_seconds))
+residual = float(np.linalg.norm(system["b"] - A @ result.x) / np.linalg.norm(system["b"]))
+setups, solves = (list(each) for each in zip(*rows[1:]))
+stages = [f"{stage.name} {stage.iterations}" for stage in result.stages]
+found = {"setup_ms": setups, "solve_ms": solves, "iterations": result.iterations, "residual": residual}
+print(json.dumps(found | {"stages": stages}))
+"""
+
+
+def main() -> None:
+    parser = parser_of(__doc__, device=False, repeats=3)
+    parser.add_argument("--python", nargs="*", default=[], metavar="NAME=COMMAND", help="of PETSc, hypre, Pardiso")
+    parser.add_argument("--cases", nargs="+", choices=CASES, default=[*CASES])
+    arguments = parser.parse_args()
+    pythons = {"PyAMG": sys.executable} | dict(given.split("=", 1) for given in arguments.python)
+    given = arguments.small, arguments.repeats, pythons
+    cases = {name: partial(measure_case, name, *given) for name in arguments.cases}
+    measure_each("side-by-side", arguments, cases, MULTIGRID, peers=("pyamg",), rtol=RTOL)
+
+
+def measure_case(name: str, small: bool, repeats: int, pythons: dict[str, str]) -> dict[str, Any]:
+    family, size, trial = CASES[name]
+    made = FAMILIES[family].make(trial if small else size)
+    A = made.A if isinstance(made, System) else made.tocsr()
+    b = A @ np.random.default_rng(SEED).uniform(-1, 1, A.shape[0])
+    threads = str(os.cpu_count())
+    with tempfile.NamedTemporaryFile(suffix=".npz") as file:
+        np.savez(file.name, data=A.data, indices=A.indices, indptr=A.indptr, b=b, rtol=RTOL)
+        ours = [sys.executable, "-c", OURS, file.name, str(repeats)]
+        rows = [measured("solve(A, b)", ours, threads), measured("solve(A, b), one thread", ours, "1")]
+        for solver, owner in OPPONENTS.items():
+            if owner in pythons:
+                command = [*shlex.split(pythons[owner]), str(WORKER), solver, file.name, str(repeats)]
+                rows.append(measured(solver, command, threads))
+    return {"unknowns": A.shape[0], "nnz": int(A.nnz), "solvers": rows}
+
+
+def measured(name: str, command: list[str], threads: str) -> dict[str, Any]:
+    """The row of a solver: what its process prints, or how that ended."""
+    environment = os.environ | {"MCPRECOND_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, "OMP_NUM_THREADS": "1"}
+    run = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=1200)
+    if run.returncode:
+        return {"name": name, "converged": False, "reason": run.stderr.strip().splitlines()[-1:]}
+    found = json.loads(run.stdout.strip().splitlines()[-1])
+    setup, solve = Times(found.pop("setup_ms")), Times(found.pop("solve_ms"))
+    converged = found["residual"] <= MOST_RESIDUAL
+    return {"name": name, "converged": converged, "setup_ms": setup, "solve_ms": solve, **found}
+
+
+if __name__ == "__main__":
+    main()
