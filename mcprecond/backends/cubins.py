@@ -11,6 +11,7 @@ import functools
 import hashlib
 import os
 import queue
+import re
 import subprocess
 import sys
 import threading
@@ -35,6 +36,12 @@ class Program:
     source: str
     options: tuple[str, ...]
     capability: int
+
+    @property
+    def name(self) -> str:
+        """The module whose kernels it has, such as multigrid.polynomial."""
+        found = re.search(r'#line 1 "(.+)[.]cu"', self.source)
+        return found[1].replace("/", ".") if found else "a source"
 
     @property
     def file(self) -> Path:
@@ -67,8 +74,7 @@ def machine_code(program: Program) -> bytes:
             if code is None or code.cancel():
                 code = _CODES[program] = mine = Future()
                 mine.set_running_or_notify_cancel()
-        macros = ", ".join(option.removeprefix("-D") for option in program.options if option.startswith("-D"))
-        with NVRTC.running(f"a source with {macros}", cupy_folder()):
+        with NVRTC.running(program.name, cupy_folder()):
             if mine is not None:
                 _complete(mine, program)
             return code.result()

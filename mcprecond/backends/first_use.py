@@ -1,7 +1,8 @@
 """What the logger "mcprecond" says while kernels are compiled, which takes seconds.
 
 At the level WARNING, which Python prints on stderr where logging is not set up: one line for each compiler, Numba or
-NVRTC, once it has been at work for two seconds, and one line where compiled kernels cannot be kept. Kernels that are
+NVRTC, and each kind of solve, once it has been at work for two seconds, and one line where compiled kernels cannot be
+kept. Kernels that are
 found in the cache are loaded in silence.
 """
 
@@ -12,6 +13,7 @@ import logging
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,18 +25,16 @@ from mcprecond.interrupts import hold_back
 LOGGER = logging.getLogger("mcprecond")
 #: Seconds of compiling before somebody is told.
 SILENT = 2.0
-#: For how long a compiler is at work where nothing is kept yet.
-LASTS = {
-    "Numba": "for ten seconds (Gauss-Seidel and CG) to half a minute (multigrid, too)",
-    "NVRTC": "for some seconds",
-}
+#: For how long a compiler is at work on a kind of solve where nothing is kept yet.
+LASTS = {"Numba": "ten seconds or so", "NVRTC": "some seconds"}
 
 #: What has been said in this process: (what it is about, compiler).
 SAID: set[tuple[str, str]] = set()
 
 
 class Stopwatch:
-    """Adds up the seconds of a compiler, and says after `SILENT` of them that it is at work, also while it is.
+    """Adds up the seconds of a compiler, and says after `SILENT` of them for a kind of solve that it is at work, also
+    while it is.
 
     Parameters
     ----------
@@ -42,36 +42,48 @@ class Stopwatch:
     """
 
     def __init__(self, compiler: str) -> None:
-        self.compiler, self.spent = compiler, 0.0
+        self.compiler, self._spent = compiler, Counter[str]()
+
+    @property
+    def spent(self) -> float:
+        """The seconds for all kinds."""
+        return self._spent.total()
 
     @contextlib.contextmanager
     def running(self, what: str, folder: str | None) -> Iterator[None]:
         """While a function of some module is compiled, and kept in a folder; None where it is not."""
-        timer = threading.Timer(max(SILENT - self.spent, 0.0), say_compiling, (self.compiler, what, folder))
+        kind = kind_of(what)
+        timer = threading.Timer(max(SILENT - self._spent[kind], 0.0), say_compiling, (self.compiler, what, folder))
         timer.daemon = True
         started = time.perf_counter()
-        if (COMPILING, self.compiler) not in SAID:
+        if (kind, self.compiler) not in SAID:
             timer.start()
         try:
             yield
         finally:
             timer.cancel()
-            self.spent += time.perf_counter() - started
+            self._spent[kind] += time.perf_counter() - started
 
 
-COMPILING, NOT_KEPT = "compiling", "not kept"
+def kind_of(what: str) -> str:
+    """The kind of solve that a module of the package has kernels for."""
+    return "multigrid" if what.startswith("multigrid.") else "CG, sweeps and what they need"
+
+
+NOT_KEPT = "not kept"
 NUMBA, NVRTC = Stopwatch("Numba"), Stopwatch("NVRTC")
 
 
 def say_compiling(compiler: str, what: str, folder: str | None) -> None:
-    """Say once in a process that a compiler is at work, on what, for how long, and where its results are kept, if they
-    are.
+    """Say once in a process that a compiler is at work on a kind of solve, for how long, and where its results are
+    kept, if they are.
     """
+    kind = kind_of(what)
     kept = folder is not None and (NOT_KEPT, compiler) not in SAID
     _once(
-        COMPILING,
+        kind,
         compiler,
-        f"{compiler} compiles kernels of mcprecond, {LASTS[compiler]}, now those of {what}; "
+        f"{compiler} compiles the kernels of mcprecond for {kind}, now those of {what}, which takes {LASTS[compiler]}; "
         + (
             f"they are kept in {folder}, so that this happens once for each method, each kind of numbers and each way "
             "of storage"

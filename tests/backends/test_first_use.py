@@ -192,13 +192,22 @@ def test_compiling_is_said_once_where_logging_is_not_set_up(process, tmp_path):
     assert process("-c", program, **ELSEWHERE) == ("3\n", "")
 
 
+def test_each_kind_of_solve_is_named_once(process):
+    program = CALL.replace("late.f.__module__ = late.g", "late.f.__module__ = 'mcprecond.multigrid.late'; late.g")
+    program = program.replace('["mcprecond.late"]', '["mcprecond.multigrid.late"] = sys.modules["mcprecond.late"]')
+    said, logged = process("-c", program, **ELSEWHERE)
+    multigrid, sweeps = logged.splitlines()
+    assert said == "3\n" and "for multigrid, now those of multigrid.late" in multigrid
+    assert "for CG, sweeps and what they need, now those of late" in sweeps
+
+
 @pytest.mark.parametrize("cache", ["file", "folder"])
 def test_the_cache_cannot_be_written(process, tmp_path, cache):
     """From the start, as it is a file; or later, as the folder becomes one."""
     (tmp_path / "file").write_text("")
     said, logged = process("-c", KEEP, cache=cache, **ELSEWHERE)
     assert said == "3\n"
-    warned, told = sorted(logged.splitlines(), key=lambda line: "compiles kernels" in line)
+    warned, told = sorted(logged.splitlines(), key=lambda line: "compiles the kernels" in line)
     assert warned.startswith("mcprecond WARNING") and "NUMBA_CACHE_DIR" in warned
     assert told.startswith("mcprecond WARNING") and ("every process" in told or cache == "folder")
 
