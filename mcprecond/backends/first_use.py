@@ -13,7 +13,7 @@ import logging
 import os
 import threading
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -42,12 +42,12 @@ class Stopwatch:
     """
 
     def __init__(self, compiler: str) -> None:
-        self.compiler, self._spent = compiler, Counter[str]()
+        self.compiler, self._spent = compiler, defaultdict[str, float](float)
 
     @property
     def spent(self) -> float:
         """The seconds for all kinds."""
-        return self._spent.total()
+        return sum(self._spent.values())
 
     @contextlib.contextmanager
     def running(self, what: str, folder: str | None) -> Iterator[None]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).resolve().parents[2]
 # Another matrix than the one that warmup solves with.
 SOLVE = """
 import logging
@@ -165,8 +168,10 @@ def process(tmp_path):
     return run
 
 
-def test_warmup_compiles_what_a_first_solve_needs(process, tmp_path):
-    """Whatever the solve asks Numba for, the command has asked for. With an empty cache both would take a minute."""
+def test_warmup_compiles_what_first_solves_need(process, tmp_path):
+    """Whatever a solve, README and the tutorial ask Numba for, the command has asked for. With an empty cache all would
+    take minutes.
+    """
 
     def asked_by(*program: str) -> tuple[str, set[str]]:
         said, _ = process("-c", NOTED + program[0], *program[1:], cache=None, ASKED=str(tmp_path / "asked"))
@@ -179,6 +184,10 @@ def test_warmup_compiles_what_a_first_solve_needs(process, tmp_path):
     for part in ("solvers.eisenstat", "storage.values", "coloring"):
         assert any(part in function for function in by_solve)
     assert by_solve - by_warmup == set()
+    for page in ("README.md", "docs/tutorial.md"):
+        code = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+        _, by_page = asked_by("\n".join(code))
+        assert by_page - by_warmup == set()
 
 
 def test_compiling_is_said_once_where_logging_is_not_set_up(process, tmp_path):
