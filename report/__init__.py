@@ -27,6 +27,7 @@ PAGES = {
     "hierarchies": DOCS / "benchmarks" / "hierarchies.md",
     "petsc": DOCS / "benchmarks" / "petsc.md",
     "robustness": DOCS / "benchmarks" / "robustness.md",
+    "side-by-side": DOCS / "benchmarks" / "side-by-side.md",
     "solves": DOCS / "solves.md",
     "colorings": DOCS / "colorings.md",
     "sweeps": DOCS / "sweeps.md",
