@@ -24,6 +24,17 @@ FIXED = {"none": "without one"} | {
     name: f"with {name}" for name in ("Jacobi", "SGS", "SGS, float32", "DILU", "ILU0", "multigrid")
 }
 
+#: How a table names the same methods.
+CHOSEN = {
+    "none": "CG",
+    "Jacobi": "CG with Jacobi",
+    "SGS": "Gauss-Seidel",
+    "SGS, float32": "Gauss-Seidel in float32",
+    "DILU": "DILU",
+    "ILU0": "ILU(0)",
+    "multigrid": "multigrid",
+}
+
 
 def times(case: Row, names: Iterable[str] = FIXED) -> dict[str, Range]:
     """The times of setup and solve of those of these that converged."""
