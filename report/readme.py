@@ -64,7 +64,9 @@ def summary(found: Races) -> str:
         "pictures": [(IMAGES / name).relative_to(ROOT).as_posix() for name in PICTURES],
         "headline": headline(found),
         "amgx": amgx(found),
-        "table": table(["ms", "library", "`solve(A, b)`", "best of ours"], sum(map(lines_of, tabled), [])),
+        "table": table(
+            ["ms", "library", "`solve(A, b)`", "best of ours"], [line for run in tabled for line in lines_of(run)]
+        ),
         "runs": [" ".join(filter(None, [f"{measured(run)}.", busy(run)])) for run in tabled],
     }
     return render("readme.md", **shown)

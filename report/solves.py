@@ -1,7 +1,7 @@
 """docs/solves.md: solves with many kinds of matrices, beside our own CG, and what coloring="auto" chooses.
 
-A choice loses time against the best: its loss is the time of a solve, with setup, by "auto" over that by the best of the
-methods that were timed beside it, "auto" itself included, less one.
+A choice loses time against the best: its loss is the time of a solve, with setup, by "auto" over that by the best of
+the methods that were timed beside it, "auto" itself included, less one.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import re
 import pytest
 
 from report import IMAGES, PAGES, README, ROOT, page_module
-from report.generic import HELPERS, Page, made
+from report.generic import HELPERS, made
 
 
 @pytest.mark.parametrize("name", PAGES)
