@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 
 import pytest
@@ -414,3 +415,43 @@ def test_first_fit_stands_beside_the_deterministic_coloring_of_kokkos_kernels():
     (fenl,) = [line for line in first_fit().splitlines() if line.startswith("| fenl_100 |")]
     # 701 fronts on 101 points to an edge, and eight colors in all three.
     assert fenl.split(" | ")[1] == "701" and fenl.count("/ 8 |") == 3
+
+
+def test_the_chart_of_solves_has_the_fastest_of_several_beside_the_librarys_cg_and_none_that_fails():
+    from report import automatic
+
+    rows = {"library, Jacobi": quartiles(8.0), "SGS": quartiles(4.0), "SGS, float32": quartiles(2.0)}
+    found = [{"name": name, "converged": True} | row for name, row in rows.items()]
+    case = {"solvers": [*found, {"name": "multigrid", "converged": False}]}
+    assert automatic.beside_library(case, ("SGS", "SGS, float32")) == 4.0
+    assert math.isnan(automatic.beside_library(case, ("multigrid",)))
+    assert math.isnan(automatic.beside_library({"solvers": found[1:]}, ("SGS",)))
+
+
+def test_the_gallery_says_where_the_default_is_faster_and_what_was_not_measured_on_a_gpu(tmp_path):
+    from report.sentences import of_gallery
+
+    def case(name: str, ours: float, default: float) -> dict:
+        times = {"ours": quartiles(1e3 * ours, 100.0), "default": quartiles(1e3 * default, 100.0)}
+        return {"name": name, "size": 5, "beside": "SciPy"} | times
+
+    on_gpu, on_cpu = ({"cpu": "CPU", "cores": 2, "gpu": gpu} for gpu in ("a GPU", None))
+    cases = [case("slow", 3.0, 2.0), case("fast", 1.0, 2.0), case("close", 2.0, 2.05)]
+    for name, machine, shown in (("cpu", on_cpu, cases), ("gpu", on_gpu, cases[:1])):
+        document = {"machine": machine, "cases": shown}
+        (tmp_path / f"gallery-{name}.json").write_text(json.dumps(document))
+    said = of_gallery(tmp_path)
+    assert said["slow"].count("by SciPy: **there the default is faster**.") == 2
+    assert said["fast"].endswith("2.00 s on the CPU by SciPy. It was not measured on a GPU.")
+    assert "which one is faster is not decided" in said["close"]
+
+
+def test_pages_name_graphs_and_matrices_in_plain_words():
+    from report.results import plain
+    from report.tables import spelled_out
+
+    assert (
+        spelled_out("| rgg20 | rgg_15 | x |") == "| geometric20 | geometric_15 | x |"
+        and spelled_out("rgg") == "geometric"
+    )
+    assert plain("constrained") == "grid with five dense rows" and plain("of another name") == "of another name"
