@@ -25,16 +25,20 @@ from scipy.spatial import Delaunay
 from mcprecond import ILU0, MulticolorSGS, SmoothedAggregation, color, pcg, problems
 from mcprecond.problems import graphs
 from mcprecond.studies.plots import save_picture
+from report.pictures import ON_BLACK
 
 IMAGES = Path(__file__).resolve().parent / "images"
 EXAMPLES = IMAGES.parent.parent / "examples" / "gallery"
 GREEN, ORANGE, GRAY = "#1b9e77", "#d95f02", "0.5"
+#: Pictures of images, which cannot be inverted in the dark: letters that can be read on white and on black.
+ON_BOTH = dict.fromkeys(ON_BLACK, "0.5") | {"savefig.transparent": True}
 
 
 def main() -> None:
     for draw in (colorings, levels, convergence, walker_errors, circuit_errors):
         # A fixed salt and no date: the same pictures every time.
-        with plt.rc_context({"svg.hashsalt": draw.__name__, "font.size": 9}):
+        letters = ON_BOTH if draw is walker_errors else {}
+        with plt.rc_context({"svg.hashsalt": draw.__name__, "font.size": 9} | letters):
             figure = draw()
             figure.savefig(IMAGES / f"{draw.__name__}.svg", metadata={"Date": None})
             plt.close(figure)
@@ -46,7 +50,8 @@ def gallery() -> None:
     for name in sorted(path.stem for path in EXAMPLES.glob("*.py")):
         example = example_of_gallery(name)
         problem = example.prepare(example.SIZES["shown"])
-        save_picture(IMAGES / f"gallery-{name}.png", example.draw, problem, example.solve(problem))
+        with plt.rc_context(ON_BOTH):
+            save_picture(IMAGES / f"gallery-{name}.png", example.draw, problem, example.solve(problem))
 
 
 def example_of_gallery(name: str) -> Any:

@@ -5,12 +5,15 @@ where CG is better off without a preconditioner of ours. Times include setup. ``
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import NamedTuple
 
 from report.generic import named
 from report.noise import Range, verdict
-from report.results import Document, Row, date, place
+from report.pictures import COLORS, MARKERS, picture, plain_ticks
+from report.results import Document, Row, date, place, plain
 from report.tables import mean, number, table
 
 SOLVE, DIRECT, LIBRARY = "solve", "direct", "library, Jacobi"
@@ -22,6 +25,29 @@ HEADER = ["", "CG was the fastest on", "a preconditioner on", "none was faster b
 #: how the page names the method.
 FIXED = {"none": "without one"} | {
     name: f"with {name}" for name in ("Jacobi", "SGS", "SGS, float32", "DILU", "ILU0", "multigrid")
+}
+
+#: How a table names the same methods.
+CHOSEN = {
+    "none": "CG",
+    "Jacobi": "CG with Jacobi",
+    "SGS": "Gauss-Seidel",
+    "SGS, float32": "Gauss-Seidel in float32",
+    "DILU": "DILU",
+    "ILU0": "ILU(0)",
+    "multigrid": "multigrid",
+}
+
+#: The matrices of the chart, and what it compares: the fastest one of these.
+DRAWN = (
+    *("grid2d_1024", "p1_delaunay", "anisotropic", "jumping", "circuit1259", "elasticity48", "plate", "fenl_100"),
+    *("rgg", "delaunay", "roads", "constrained", "preferential", "rmat_20", "star", "short heat step"),
+)
+COMPARED = {
+    "our CG, alone or with Jacobi": CG,
+    "with Gauss-Seidel": ("SGS", "SGS, float32"),
+    "with multigrid": ("multigrid",),
+    "solve(A, b)": (SOLVE,),
 }
 
 
@@ -45,6 +71,31 @@ def beside_best(case: Row, name: str = SOLVE) -> Range:
 def multiple(case: Row, name: str = SOLVE) -> float:
     """The median of that."""
     return beside_best(case, name).found
+
+
+def beside_library(case: Row, names: Iterable[str]) -> float:
+    """How many times as fast as the library's CG with Jacobi the fastest of these is; NaN if one of the two fails."""
+    library, ours = times(case, [LIBRARY]), times(case, names)
+    return library[LIBRARY].found / min(ours.values()).found if library and ours else math.nan
+
+
+def draw(documents: list[Document], path: Path) -> None:
+    """That, in a panel for each device, with a row for each matrix."""
+    with picture(path, len(documents), figsize=(5.2, 0.3 + 4.1 * len(documents))) as panels:
+        for axes, document in zip(panels[:, 0], documents, strict=True):
+            known = named(document["cases"])
+            cases = [known[name] for name in DRAWN[::-1] if name in known]
+            for (label, names), marker, color in zip(COMPARED.items(), MARKERS, COLORS, strict=False):
+                gains = [beside_library(case, names) for case in cases]
+                axes.plot(gains, range(len(cases)), marker, label=label, color=color, alpha=0.8)
+            axes.axvline(1, color="black", linewidth=0.8)
+            axes.set_yticks(range(len(cases)), [plain(case["name"]) for case in cases])
+            axes.set_xscale("log")
+            plain_ticks(axes.xaxis)
+            axes.grid(axis="y", color="0.85")
+            axes.set_title(place(document), fontsize=9, loc="left")
+            axes.set_xlabel(f"times as fast as {'CuPy' if document['machine']['gpu'] else 'SciPy'}'s CG with Jacobi")
+        axes.figure.legend(*axes.get_legend_handles_labels(), loc="outside upper center", ncols=2, frameon=False)
 
 
 def part(cases: list[Row], *, held_out: bool) -> list[Row]:

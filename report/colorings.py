@@ -19,7 +19,7 @@ from report.noise import Range, related
 from report.noise import mean as mean_of
 from report.pictures import over_size, picture, plain_ticks
 from report.results import PAPERS, RESULTS, Document, Row, runs
-from report.tables import by_name, counted, mean, names
+from report.tables import by_name, counted, mean, names, spelled_out
 
 #: What the authors' own codes took, and the name of ours for each that several papers compare with.
 AUTHORS, THEIR_NAMES = "colorings", {"csrcolor": "csrcolor", "chen_wlc": "chengc"}
@@ -164,7 +164,7 @@ def draw_trade_off(cases: list[Row], panels_of: Lent) -> None:
     methods = [row for row in names_of(cases) if "," not in row]  # shortcuts change no color
     with panels_of(1, len(shown), figsize=(3 * len(shown), 5.5)) as (panels,):
         for case, ax in zip(shown, panels, strict=True):
-            plots.time_against_colors(as_table([case], methods), ax).set(title=case["name"])
+            plots.time_against_colors(as_table([case], methods), ax).set(title=spelled_out(case["name"]))
             plain_ticks(ax.xaxis)
         with_one_legend(panels[0].figure, 7)
 
@@ -182,8 +182,8 @@ def draw_scaling(cases: list[Row], panels_of: Lent) -> None:
     with panels_of(len(families), 2, figsize=(8, 3.2 * len(families))) as panels:
         for family, (times, colors) in zip(families, panels, strict=True):
             rows = as_table([case for case in cases if case["family"] == family], methods)
-            over_size(rows, "seconds", times).set(title=family)
-            over_size(rows, "colors", colors).set(title=family)
+            over_size(rows, "seconds", times).set(title=spelled_out(family))
+            over_size(rows, "colors", colors).set(title=spelled_out(family))
             plain_ticks(colors.yaxis)
         with_one_legend(panels[0, 0].figure, 6)
 

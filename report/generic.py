@@ -18,7 +18,20 @@ from types import ModuleType
 from typing import Any
 
 from report.noise import Range, asked, fastest, held, total_ms, verdict
-from report.results import MARKS, OURS, PAPERS, RESULTS, WATCHED, Document, measured, origin, place, runs, versions
+from report.results import (
+    MARKS,
+    OURS,
+    PAPERS,
+    RESULTS,
+    WATCHED,
+    Document,
+    measured,
+    origin,
+    place,
+    plain,
+    runs,
+    versions,
+)
 from report.tables import by_name, mean, number, render, table
 
 PAGES = Path(__file__).with_name("pages")
@@ -49,7 +62,8 @@ def named(rows: list[Scope]) -> dict[str, Fields]:
 
 #: What expressions of all pages see.
 HELPERS: dict[str, Any] = {
-    tool.__name__: tool for tool in (Range, asked, fastest, held, mean, named, number, place, runs, total_ms, verdict)
+    tool.__name__: tool
+    for tool in (Range, asked, fastest, held, mean, named, number, place, plain, runs, total_ms, verdict)
 } | {"MARKS": MARKS, "PAPERS": PAPERS, "RESULTS": RESULTS, "WATCHED": WATCHED}
 
 

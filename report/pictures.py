@@ -13,22 +13,33 @@ MARKERS = "osD^v"  # told apart without color
 #: Of lines and markers: dark enough to be read on white. Markers and dashes tell more of them apart.
 COLORS = ("black", "#1b6ca8", "#c44e00", "#2a7f3f", "#8e3a97", "#a07000", "#c0243c", "#0a8080")
 
+#: What is dark in a picture for white pages, in one for black pages.
+ON_BLACK = dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), "#e0e0e0")
+
 
 @contextmanager
-def picture(path: Path, rows: int = 1, columns: int = 1, *, salt: str | None = None, **look: Any) -> Iterator[Any]:
-    """Lend the panels of a figure to a block that draws in them, then write it. A fixed salt and no date make files
-    equal.
+def picture(
+    path: Path,
+    rows: int = 1,
+    columns: int = 1,
+    *,
+    salt: str | None = None,
+    style: dict[str, str] | None = None,
+    **look: Any,
+) -> Iterator[Any]:
+    """Lend the panels of a figure to a block that draws in them, then write it, with nothing behind it. A fixed salt
+    and no date make files equal.
     """
     import matplotlib
 
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
 
-    style = {"svg.hashsalt": salt or path.stem, "font.size": 9, "axes.prop_cycle": plt.cycler(color=COLORS)}
-    with plt.rc_context(style):
+    fixed = {"svg.hashsalt": salt or path.stem, "font.size": 9, "axes.prop_cycle": plt.cycler(color=COLORS)}
+    with plt.rc_context(fixed | (style or {})):
         yield plt.subplots(rows, columns, squeeze=False, layout="constrained", **look)[1]
         path.parent.mkdir(parents=True, exist_ok=True)
-        plt.gcf().savefig(path, metadata={"Date": None})
+        plt.gcf().savefig(path, metadata={"Date": None}, transparent=True)
         plt.close()
 
 

@@ -1,34 +1,37 @@
-"""What README shows of the results: a chart of one system of a million unknowns, a small table for each run, and
+"""What README shows of the results: a chart of one system of a million unknowns, a table of several problems, and
 where CG needs no preconditioner of ours.
 
-All compare with the CG of SciPy or CuPy, alone or with Jacobi's preconditioner, whichever is faster: that is what a
-reader has without this package.
+All compare with the CG of SciPy or CuPy: that is what a reader has without this package.
 """
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from report import IMAGES, PAGES, README, ROOT, automatic, petsc
-from report.generic import Page, named
-from report.noise import fastest, total, total_ms
+from report.generic import named
+from report.noise import total_ms
 from report.opponents import trials
-from report.pictures import picture
-from report.results import RESULTS, Document, Row, busy, date, place, runs
-from report.tables import number, render, replaced
+from report.pictures import ON_BLACK, picture
+from report.results import RESULTS, Document, Row, busy, date, measured, place, plain, runs
+from report.tables import number, render, replaced, table
 
-PICTURE = "race.svg"
+PICTURES = ("race.svg", "race-dark.svg")  # on a white page, and on a black one
 RACES = ("multigrid-gpu", "multigrid-cpu")
 #: AmgX's run, and its name for the matrix of our Poisson system with a million unknowns.
 AMGX, AMGX_CASE = "amgx-multigrid", "grid2d_1024"
 MILLION = 1024**2
 #: The colors of the bars, by group of solvers.
 OURS_IN_CHART = "mcprecond"
-COLORS = {"CG": "0.65", "multigrid of others": "#1b6ca8", OURS_IN_CHART: "#d95f02"}
-#: CG without and with Jacobi's preconditioner, of which the faster one is shown: the library's, and ours.
-LIBRARY, BASELINE = ("library CG", "library Jacobi"), ("CG", "Jacobi")
+COLORS = {"CG": "0.6", "multigrid of others": "#3c8dc5", OURS_IN_CHART: "#d95f02"}
+#: The library's CG without and with Jacobi's preconditioner, of which the chart shows the faster one.
+LIBRARY = ("library CG", "library Jacobi")
+#: The matrices of the table.
+SHOWN = (
+    *("grid2d_1024", "p1_delaunay", "circuit1259", "elasticity48", "fenl_100"),
+    *("plate", "rmat_20", "short heat step"),
+)
 Races = dict[str, Document]
 
 
@@ -56,20 +59,40 @@ def page(found: Races) -> str:
 
 def summary(found: Races) -> str:
     """The part between the markers, in Markdown."""
+    tabled = [found[name] for name in automatic.FILES if name in found]
     shown = {
-        "picture": (IMAGES / PICTURE).relative_to(ROOT).as_posix(),
+        "pictures": [(IMAGES / name).relative_to(ROOT).as_posix() for name in PICTURES],
         "headline": headline(found),
         "amgx": amgx(found),
+        "table": table(
+            ["ms", "library", "`solve(A, b)`", "best of ours"], [line for run in tabled for line in lines_of(run)]
+        ),
+        "runs": [" ".join(filter(None, [f"{measured(run)}.", busy(run)])) for run in tabled],
     }
-    return render("readme.md", **shown, **Page("readme", sys.modules[__name__]).sections(found))
+    return render("readme.md", **shown)
 
 
-def notes(document: Document) -> str:
-    """How its baseline was run, and whether the machine was busy."""
-    threads = document["blas_threads"]
-    blas = "" if document["machine"]["gpu"] else f"SciPy's BLAS has {threads} thread{'s' * (threads != '1')}."
-    jacobi = "multiplies elementwise" if document.get("jacobi") == "elementwise" else "is a sparse matrix"
-    return " ".join(filter(None, [f"Jacobi's preconditioner {jacobi}.", blas, busy(document)]))
+def lines_of(document: Document) -> list[list[str]]:
+    """A line of the table for each of the matrices, under one for the machine."""
+    cases = named(document["cases"])
+    head = "GPU" if document["machine"]["gpu"] else "CPU"
+    return [[f"**{head}**, beside {library(document)}", "", "", ""]] + [
+        line_of(cases[name]) for name in SHOWN if name in cases
+    ]
+
+
+def line_of(case: Row) -> list[str]:
+    """The times of the library's CG, of `solve` and of what is best if it is chosen by hand."""
+    found, by_hand = automatic.times(case, [automatic.LIBRARY, automatic.SOLVE]), automatic.times(case)
+    cells = [
+        number(found[name].found) if name in found else "not solved" for name in (automatic.LIBRARY, automatic.SOLVE)
+    ]
+    best = min(by_hand, key=lambda name: by_hand[name].found)
+    return [
+        f"{plain(case['name'])}, {case['unknowns']:,}",
+        *cells,
+        f"{number(by_hand[best].found)} {automatic.CHOSEN[best]}",
+    ]
 
 
 def headline(found: Races) -> list[dict[str, str]]:
@@ -112,14 +135,6 @@ def seconds(ms: float) -> str:
     return f"{number(ms / 1e3)} s" if ms >= 1e3 else f"{number(ms)} ms"
 
 
-def best_of_ours(found: dict[str, Row], ours: dict[str, str]) -> str:
-    """The least time of ours and whose it is; bold if it is the least of all beyond the noise."""
-    best = min((found[name] for name in ours if name in found), key=total_ms)
-    others = [total(row) for row in found.values() if row is not best]
-    mark = "**" * (fastest(total(best), others) == "yes")
-    return f"{mark}{number(total_ms(best))}{mark} {ours[best['name']]}"
-
-
 def library(document: Document) -> str:
     return "CuPy" if document["machine"]["gpu"] else "SciPy"
 
@@ -132,16 +147,22 @@ def least(found: dict[str, Row], names: tuple[str, ...]) -> float:
 def draw(found: Races, folder: Path) -> None:
     """A panel for each place, with a bar for each who solves."""
     places = bars_of(found)
-    with picture(folder / PICTURE, max(len(places), 1), figsize=(5, 3.4)) as panels:
-        panels[0, 0].figure.suptitle("Time to solve for a million unknowns, setup included", fontsize=12)
-        for panel, (where, bars) in zip(panels[:, 0], places.items(), strict=False):
-            for y, (who, ms, kind) in enumerate(bars):
-                panel.barh(y, ms, 0.85, color=COLORS[kind])
-                weight = "bold" if who == OURS_IN_CHART else "normal"
-                panel.text(ms, y, f" {seconds(ms)}", va="center", fontsize=12, weight=weight)
-            panel.set_title(where, fontsize=11, loc="left")
-            panel.set_yticks(range(len(bars)), [bar.who for bar in bars], fontsize=12)
-            panel.set_xlim(0, 1.25 * max(bar.ms for bar in bars))
-            panel.set_xticks([])
-            panel.invert_yaxis()
-            panel.spines[["top", "right", "bottom"]].set_visible(False)
+    for name, look in zip(PICTURES, ({}, ON_BLACK), strict=True):
+        with picture(folder / name, max(len(places), 1), figsize=(5, 3.4), style=look) as panels:
+            panels[0, 0].figure.suptitle("Time to solve for a million unknowns, setup included", fontsize=12)
+            for panel, (where, bars) in zip(panels[:, 0], places.items(), strict=False):
+                draw_bars(panel, where, bars)
+
+
+def draw_bars(panel: Any, where: str, bars: list[Bar]) -> None:
+    """The bars of a place."""
+    for y, (who, ms, kind) in enumerate(bars):
+        panel.barh(y, ms, 0.85, color=COLORS[kind])
+        weight = "bold" if who == OURS_IN_CHART else "normal"
+        panel.text(ms, y, f" {seconds(ms)}", va="center", fontsize=12, weight=weight)
+    panel.set_title(where, fontsize=11, loc="left")
+    panel.set_yticks(range(len(bars)), [bar.who for bar in bars], fontsize=12)
+    panel.set_xlim(0, 1.25 * max(bar.ms for bar in bars))
+    panel.set_xticks([])
+    panel.invert_yaxis()
+    panel.spines[["top", "right", "bottom"]].set_visible(False)

@@ -16,6 +16,8 @@ RESULTS = ROOT / "benchmarks" / "results"
 PAPERS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("papers.toml").read_text())
 #: What was seen in runs that were not recorded, by the page that shows it: figures that no file of results has.
 WATCHED: dict[str, Any] = tomllib.loads(Path(__file__).with_name("watched.toml").read_text())
+#: What pages call matrices and graphs, by the names in the files of results.
+NAMES: dict[str, str] = tomllib.loads(Path(__file__).with_name("names.toml").read_text())
 #: Bounds that were set for this package.
 MARKS: dict[str, Any] = tomllib.loads((ROOT / "benchmarks" / "marks.toml").read_text())
 
@@ -31,6 +33,11 @@ def runs(names: list[str], folder: Path = RESULTS) -> dict[str, Document]:
     """The runs that exist, by the names of their files."""
     paths = {name: folder / f"{name}.json" for name in names}
     return {name: json.loads(path.read_text()) for name, path in paths.items() if path.exists()}
+
+
+def plain(name: str) -> str:
+    """What pages call a matrix or a graph."""
+    return NAMES.get(name, name)
 
 
 def place(document: Document) -> str:

@@ -5,19 +5,34 @@ from __future__ import annotations
 from pathlib import Path
 
 from report.noise import Range, mean, verdict
-from report.results import OURS, RESULTS, Document, date, measured, place, runs
+from report.results import OURS, RESULTS, Document, busy, date, measured, place, runs
 from report.tables import number
+
+#: The runs of the gallery. Its newest example has run alone, on another machine.
+GALLERY = ("gallery-cpu", "gallery-cameras-cpu", "gallery-gpu")
 
 
 def of_gallery(results: Path = RESULTS) -> dict[str, str]:
     """The gallery: how long an example takes here and without this package, by the names of examples."""
     found: dict[str, list[str]] = {}
-    for document in runs(["gallery-cpu", "gallery-gpu"], results).values():
+    on_gpu = set()
+    for document in runs([*GALLERY], results).values():
         for case in document["cases"]:
             ours, default = (number(case[who]["ms"] / 1e3) for who in ("ours", "default"))
             said = f"{ours} s on {place(document)}, and {default} s on the CPU by {case['beside']}"
-            found.setdefault(case["name"], []).append(f"At size {case['size']} it takes {said}.")
+            found.setdefault(case["name"], []).append(f"At size {case['size']} it takes {said}{who_is_faster(case)}.")
+            found[case["name"]] += [warning] if (warning := busy(document)) else []
+            on_gpu |= {case["name"]} if document["machine"]["gpu"] else set()
+    for name in found.keys() - on_gpu:
+        found[name].append("It was not measured on a GPU.")
     return {name: " ".join(parts) for name, parts in found.items()}
+
+
+def who_is_faster(case: Document) -> str:
+    """Said of examples where ours is not the faster one."""
+    is_faster = verdict(Range.of(case["default"]) / Range.of(case["ours"]), 1.0)
+    lost = {"no": ": **there the default is faster**", "not decided": "; which one is faster is not decided"}
+    return lost.get(is_faster, "")
 
 
 def of_determinism(results: Path = RESULTS) -> str:

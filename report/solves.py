@@ -1,7 +1,7 @@
 """docs/solves.md: solves with many kinds of matrices, beside our own CG, and what coloring="auto" chooses.
 
-The regret of a choice is the time lost against the best: that of a solve, with setup, by "auto" over that by the best
-of the methods that were timed beside it, "auto" itself included, less one.
+A choice loses time against the best: its loss is the time of a solve, with setup, by "auto" over that by the best of
+the methods that were timed beside it, "auto" itself included, less one.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from report import automatic
 from report.generic import named
 from report.noise import fastest, total, total_ms
 from report.pictures import COLORS, MARKERS, picture, plain_ticks
-from report.results import RESULTS, Document, Row, runs
+from report.results import RESULTS, Document, Row, plain, runs
 from report.tables import mean
 
+BESIDE_LIBRARY = "solves-beside-library.svg"
 BASELINES = ("pcg CG", "pcg Jacobi")  # the faster of them
 #: What is compared with it, and what it is called on the page.
 COMPARED = {
@@ -28,14 +30,16 @@ COMPARED = {
 
 
 def draw(found: dict[str, Document], folder: Path) -> None:
-    """How many times faster than the baseline, a row for each matrix."""
+    """How many times faster than the baseline, a row for each matrix; and what automatic.py says, in one picture."""
+    if documents := [found[name] for name in automatic.FILES if name in found]:
+        automatic.draw(documents, folder / BESIDE_LIBRARY)
     for document in [found[name] for name in found if name.startswith("solves-")]:
         cases = document["cases"][::-1]
         with picture(folder / image_of(document), figsize=(6.4, 0.4 + 0.24 * len(cases))) as ((axes,),):
             for (solver, label), marker in zip(COMPARED.items(), MARKERS, strict=False):
                 axes.plot([gain(case, solver) for case in cases], range(len(cases)), marker, label=label, alpha=0.8)
             axes.axvline(1, color="black", linewidth=0.8)
-            axes.set_yticks(range(len(cases)), [case["name"] for case in cases])
+            axes.set_yticks(range(len(cases)), [plain(case["name"]) for case in cases])
             axes.set_xscale("log")
             plain_ticks(axes.xaxis)
             axes.set_xlabel("times faster than the better of our CG and our CG with Jacobi")
@@ -96,7 +100,7 @@ def quickest(case: Row) -> str:
     return min(rows := sgs(case), key=lambda name: total_ms(rows[name]))
 
 
-def regret(case: Row, method: str = "auto") -> float:
+def loss(case: Row, method: str = "auto") -> float:
     """The share of time lost."""
     return total_ms(sgs(case)[method]) / total_ms(sgs(case)[quickest(case)]) - 1
 
@@ -124,7 +128,7 @@ def off(found: list[Point]) -> str:
     if not found:
         return ""
     factors = [max(p.iteration) / min(p.iteration) for p in found]
-    worst = found[factors.index(max(factors))].matrix
+    worst = plain(found[factors.index(max(factors))].matrix)
     return f"a factor of {mean(factors):.2f} in the geometric mean, and {max(factors):.1f} at most, on {worst}"
 
 

@@ -22,7 +22,7 @@ from report.noise import Range, average, related
 from report.noise import mean as mean_of
 from report.pictures import beside_legend, over_size, picture, plain_ticks
 from report.results import PAPERS, RESULTS, Document, Row, origin, runs
-from report.tables import TEMPLATES, counted, mean, names, number, render, shown, table, yes_or_no
+from report.tables import TEMPLATES, counted, mean, names, number, render, shown, spelled_out, table, yes_or_no
 
 DESCRIBED: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
 STUDIES: list[Row] = DESCRIBED["studies"]
@@ -336,4 +336,4 @@ def draw(found: dict[str, Document], folder: Path) -> None:
         if name in found:
             shape, size = (math.ceil(panels / 2), min(panels, 2)), (7.5, 4 * math.ceil(panels / 2))
             with picture(folder / f"study-{name}.svg", *shape, salt=name, figsize=size) as axes:
-                drawn(found[name]["cases"], *axes.flat)
+                drawn([row | {"matrix": spelled_out(row["matrix"])} for row in found[name]["cases"]], *axes.flat)

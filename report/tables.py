@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,7 +28,12 @@ def render(template: str, **values: Any) -> str:
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, names: int = 1) -> str:
     """A Markdown table; the first columns hold names, the others are aligned to the right."""
     rule = ["---"] * names + ["---:"] * (len(header) - names)
-    return "".join(f"| {' | '.join(line)} |\n" for line in [header, rule, *rows])
+    return spelled_out("".join(f"| {' | '.join(line)} |\n" for line in [header, rule, *rows]))
+
+
+def spelled_out(text: str) -> str:
+    """The names of graphs without an abbreviation that only this package uses: random geometric ones, by log2 of n."""
+    return re.sub(r"\brgg(?=_?\d|$)", "geometric", text)
 
 
 def by_name(corner: str, columns: Sequence[str], rows: Mapping[str, Sequence[str]]) -> str:
