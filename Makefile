@@ -10,6 +10,7 @@ SEED ?= 1
 # processes that import the package, so Python keeps its bytecode, whatever else the environment asks for.
 WORKERS ?= logical
 PARALLEL := PYTHONDONTWRITEBYTECODE= MCPRECOND_NUM_THREADS=2 OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+SHARED := -n $(WORKERS) --dist loadscope --no-loadscope-reorder
 # Tests whose CUDA kernels are emulated.
 EMULATED_TESTS := $(addprefix tests/,coloring linalg multigrid ordering preconditioners storage test_door.py test_wide.py \
 	backends/test_kernel_sets.py $(patsubst %,solvers/test_%.py,hard_systems many_columns norms nullspace pcg scale))
@@ -30,7 +31,7 @@ RANK := timeout 600 $(PETSC)/python -m pytest -p no:cacheprovider tests/petsc
 TORCH ?= torch==2.13.0
 TORCH_BIN := .venv-torch/bin
 
-.PHONY: demo lint coverage audit test test-petsc petsc-python petsc-gpu test-torch test-gpu test-release test-emulated fuzz fuzz-gpu measure-cpu measure-gpu measure-papers readme docs clean
+.PHONY: demo lint coverage audit test test-nightly test-petsc petsc-python petsc-gpu test-torch test-gpu test-release test-emulated fuzz fuzz-gpu measure-cpu measure-gpu measure-papers readme docs clean
 
 demo: .venv/package
 	$(BIN)/mcprecond demo
@@ -42,7 +43,12 @@ lint: .venv/dev
 
 test: lint
 	$(BIN)/python -m report
-	$(PARALLEL) $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder -m "not gpu" --nbmake notebooks tests mcprecond
+	$(PARALLEL) $(BIN)/python -m pytest $(SHARED) -m "not gpu and not nightly" --nbmake notebooks tests mcprecond
+
+# Tests that take long: benchmarks and studies as scripts, emulated kernels, caches on disk, wide offsets, memory.
+test-nightly: .venv/dev
+	$(BIN)/python -m report
+	$(PARALLEL) $(BIN)/python -m pytest $(SHARED) -m "nightly and not gpu" tests
 
 # PETSc's solvers over MPI. What the first run compiles, the ranks of the others load.
 test-petsc: export MCPRECOND_NUM_THREADS := 1

@@ -24,6 +24,7 @@ def load():
     return module
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("build", "count"), [(MulticolorSGS, 120), (ILU0, 100), (SmoothedAggregation, 60)])
 def test_memory_is_flat(build, count, load, device):
     """What a setup leaves behind would show: its matrix has hundreds of kilobytes on average."""

@@ -35,6 +35,7 @@ def widened(monkeypatch):
     return lambda: monkeypatch.setattr("mcprecond.backends.kernels.INT32_LIMIT", 1)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("pattern", [graphs.rmat(8), graphs.grid2d(20)], ids=["rmat", "grid2d"])
 @pytest.mark.parametrize("method", COLORINGS)
 def test_colorings(method, pattern, to_device, backend, widened):
@@ -89,6 +90,7 @@ def test_smoothing(to_device, backend, widened):
     np.testing.assert_array_equal(backend.to_host(wide), backend.to_host(narrow))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("limit", [1, 500, 9000])
 @pytest.mark.parametrize(
     ("A", "build"),

@@ -55,6 +55,7 @@ def test_a_run_keeps_what_the_same_code_has_measured(tmp_path):
     assert kept(path, document | {"seed": 2}, ["a"]) == []
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     "command",
     [
@@ -165,6 +166,7 @@ def test_one_thread_has_no_conflicts_and_chunks_take_fewer_rounds(benchmark):
     assert rounds["index", 1] > rounds["index", 8] and rounds["index", 1] > rounds["degree", 1]
 
 
+@pytest.mark.nightly
 def test_multigrid(benchmark):
     """What README shows."""
     found = benchmark("multigrid.py", "cpu", "--repeats", "2", "--cases", "triangulation", "elasticity", "hubs")

@@ -27,6 +27,7 @@ TAKEN = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(
     sys.platform != "linux" or shutil.which("g++") is None, reason="CUDA code is emulated on Linux with g++"
 )

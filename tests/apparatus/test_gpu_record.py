@@ -69,6 +69,7 @@ def file_of(progress, text):
     return gpu_record.file_of(progress, next(unit for unit in units if text in unit))
 
 
+@pytest.mark.nightly
 def test_a_run_goes_on_where_it_was_cut_off(run_two):
     """What has passed is not run again, what is missing is, and what nobody came to the end of is an error."""
     run, progress = run_two

@@ -32,6 +32,7 @@ def by_case(name: str) -> dict[tuple[str, str], dict]:
     return {(row["matrix"], row["method"]): row for row in table(name, "cpu").rows}
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", STUDIES)
 def test_all_cases_are_verified(name, device):
     rows = table(name, device).rows

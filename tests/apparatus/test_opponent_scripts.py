@@ -38,6 +38,7 @@ PRINTED = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", PRINTED)
 def test_a_code_is_run(name, tmp_path):
     """A stand-in prints what the code would, if the file is there."""

@@ -39,6 +39,7 @@ def level():
         yield
 
 
+@pytest.mark.nightly
 def test_every_result_is_the_same_in_all_runs(backend):
     """With different numbers of threads: in a process by itself, which compiles for the others, and in two at once
     beside one that keeps the device busy.

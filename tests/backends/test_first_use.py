@@ -221,6 +221,7 @@ def test_the_cache_cannot_be_written(process, tmp_path, cache):
     assert told.startswith("mcprecond WARNING") and ("every process" in told or cache == "folder")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["nbi", "nbc"])
 def test_files_that_are_cut_off_are_dropped(process, tmp_path, kind):
     """Functions are compiled anew then, kept, and found by the next process."""
@@ -242,6 +243,7 @@ def halves(tmp_path):
     (tmp_path / "halves.py").write_text("def half(x):\n    return x / 2 if x > 1 else x / 2\n")
 
 
+@pytest.mark.nightly
 def test_files_of_other_types_are_other_files(process, halves, tmp_path):
     """A process that has begun with an empty folder writes an index that leads to none of another one's files."""
     assert process("-c", DIVIDE, "5", **ELSEWHERE)[0] == "2.5\n"
@@ -263,6 +265,7 @@ def test_processes_that_start_at_once(process, halves):
     assert process("-c", DIVIDE, "5", "6.5", "7.5", **ELSEWHERE) == ("2.5\n3.25\n3.75\n", "")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("fault", ["full", "read-only"])
 def test_a_disk_that_is_full_or_read_only(process, halves, tmp_path, fault):
     said, logged = process("-c", FULL + DIVIDE, "5", "6.5", FAULT=fault, **ELSEWHERE)
@@ -270,6 +273,7 @@ def test_a_disk_that_is_full_or_read_only(process, halves, tmp_path, fault):
     assert process("-c", DIVIDE, "5", "6.5", **ELSEWHERE) == ("2.5\n3.25\n", "")
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["nbi", "nbc"])
 def test_files_of_something_else_are_dropped(process, halves, tmp_path, kind):
     process("-c", DIVIDE, "5", **ELSEWHERE)

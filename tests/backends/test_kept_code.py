@@ -64,6 +64,7 @@ def run(tmp_path):
     return run
 
 
+@pytest.mark.nightly
 def test_what_two_processes_keep_does_not_mix(run):
     """Each compiles a function of the same name, which would be the first one of its process for both."""
     names = ("walk_of_3", "walk_of_2")
@@ -72,6 +73,7 @@ def test_what_two_processes_keep_does_not_mix(run):
     assert run(*names) == "".join(f"{name} True 1\n" for name in names)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("module", "text", "result"),
     [("steps", "def step(x):\n    return x + 2.0\n", 4100.0), ("numbers_of_steps", "STEPS = 3\n", 4099.0)],

@@ -68,6 +68,7 @@ def test_points_and_weights_are_those_of_the_formulas(to_device, backend, patter
         assert outside.max(initial=0) <= 1.001 * inside.min(initial=np.inf), row
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_relaxed_rows_are_those_of_the_formula(dtype, seed, to_device, backend):

@@ -135,6 +135,7 @@ def test_pivots_scale_with_the_matrix(dtype, backend, to_device, pattern, data):
     np.testing.assert_array_equal(pivots_of(M, backend), scales * pivots)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64])
 def test_what_a_wider_dtype_rounds_is_no_shift(dtype, kind, backend, to_device):
