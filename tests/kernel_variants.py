@@ -57,7 +57,7 @@ VARIANTS = [
 COMPLEX = {np.float32: np.complex64, np.float64: np.complex128}
 COMPLEX_VARIANTS = [{name: COMPLEX.get(value, value) for name, value in variant.items()} for variant in VARIANTS]
 #: What else there is to choose in some sources.
-BLOCK_SIZES = [{"BLOCK_SIZE": 3}, {"BLOCK_SIZE": 8}]
+BLOCK_SIZES = [{"BLOCK_SIZE": 3}, {"BLOCK_SIZE": 9}]
 TRUNCATED = {"TRUNCATED_VECTORS": 1}
 SHORT = {"LARGE_VECTORS": 1, **TRUNCATED}
 PITCHED = [{"PITCHED": 1}, {"PITCHED": 1, "RHS": 4}, {"PITCHED": 1, "RHS": 2, "BLOCK_SIZE": 3}]

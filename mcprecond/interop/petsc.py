@@ -10,7 +10,7 @@ matrix that is distributed counts with the block on the diagonal that a rank own
 Each keyword of a constructor is an option: ``-mcprecond_omega 1.2``. A prefix says for which solver:
 ``-sub_mcprecond_omega`` holds for the blocks of ``bjacobi`` and ``asm``, ``-mg_levels_mcprecond_omega`` for the levels
 of ``gamg``, and goes before the option without a prefix. ``block_size`` is that of the matrix where it is not given, if
-that is 8 at most. The sweeps run on a GPU if CuPy finds one (rank modulo the number of devices), else on the CPU;
+that is 9 at most. The sweeps run on a GPU if CuPy finds one (rank modulo the number of devices), else on the CPU;
 ``-mcprecond_device`` says otherwise.
 
 The module is imported without petsc4py; its types need it.

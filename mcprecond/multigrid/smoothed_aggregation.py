@@ -34,10 +34,10 @@ class SmoothedAggregation(BuiltMultigrid):
         Symmetric or Hermitian positive definite, real or complex floats. Not changed; `levels` refers to it. If its
         diagonal comes near the ends of a dtype's range, the coarse levels are those of A scaled by powers of two.
     B : array, shape (n,) or (n, k), optional
-        Near-null-space candidates, k at most 8: vectors x with small A x, as rigid body modes in elasticity. One
+        Near-null-space candidates, k at most 9: vectors x with small A x, as rigid body modes in elasticity. One
         constant for each unknown of a node by default. NumPy's arrays are moved to where the levels are.
     block_size : int
-        b from 1 to 8: unknowns b i .. b i + b - 1 belong to node i. Nodes are aggregated, and swept, as a whole.
+        b from 1 to 9: unknowns b i .. b i + b - 1 belong to node i. Nodes are aggregated, and swept, as a whole.
     strength : {"symmetric"}
         ``|a_ij| >= theta sqrt(|a_ii a_jj|)``; of blocks the Frobenius norms.
     theta : float, optional

@@ -17,7 +17,7 @@ from mcprecond.tuning.least_time import ColoringArgument
 from mcprecond.typing import Device, Matrix, StoredDType, Sweep
 
 SWEEPS: tuple[Sweep, ...] = ("forward", "backward", "symmetric")
-LARGEST_BLOCK = 8  # unknowns per node: beyond, a block no longer fits into the registers of a thread
+LARGEST_BLOCK = 9  # unknowns per node: far beyond, a block no longer fits into the registers of a thread
 
 
 class Sweeps:
@@ -76,7 +76,7 @@ class MulticolorGS(Colored):
         fits, to the accuracy of float64. For other solvers the values take half of the memory; on a GPU the sweeps then
         keep 20 bits of what they compute, with the range of float64.
     block_size : int, optional
-        b from 1 to 8: unknowns b i .. b i + b - 1 belong to node i. For b > 1 the nodes are colored (`coloring` is one
+        b from 1 to 9: unknowns b i .. b i + b - 1 belong to node i. For b > 1 the nodes are colored (`coloring` is one
         of their graph, of shape (n / b,)), D consists of the b x b blocks of the diagonal, and L and U of all other
         blocks. Fewer colors, fewer iterations and less index traffic where unknowns come in nodes, as in elasticity.
         By default that of the blocks of a BSR matrix, if they are square and small enough, and 1 for other formats.
@@ -304,7 +304,7 @@ class MulticolorSGS(MulticolorGS):
         Of the stored triangles; that of A by default. With float32 `pcg` iterates in float32, to the accuracy of
         float64.
     block_size : int, optional
-        b from 1 to 8: unknowns b i .. b i + b - 1 belong to node i. For b > 1 the nodes are colored, and D consists of
+        b from 1 to 9: unknowns b i .. b i + b - 1 belong to node i. For b > 1 the nodes are colored, and D consists of
         the b x b blocks of the diagonal. By default that of the blocks of a BSR matrix, if they are square and small
         enough, and 1 for other formats.
     device : {"cpu", "gpu"}, optional

@@ -38,7 +38,7 @@ def dense_blocks(A, n_nodes, b):
 
 
 @FIXTURES_STAY
-@given(st.integers(1, 24), st.integers(2, 8), st.integers(0, 2**32 - 1), st.sampled_from([0.02, 0.2, 1.0]))
+@given(st.integers(1, 24), st.integers(2, 9), st.integers(0, 2**32 - 1), st.sampled_from([0.02, 0.2, 1.0]))
 def test_pattern_of_nodes(device, backend, to_device, n_nodes, b, seed, density):
     A = block_matrix(n_nodes, b, seed, density, symmetric=False)
     nodes = node_pattern(admit_matrix(to_device(A)), b)
@@ -74,7 +74,7 @@ def test_residual_of_an_iterate(device, backend, to_device, n_nodes, b, columns,
 
 
 @FIXTURES_STAY
-@given(st.integers(1, 24), st.integers(2, 8), st.integers(0, 2**32 - 1), st.sampled_from([0.02, 0.2, 1.0]))
+@given(st.integers(1, 24), st.integers(2, 9), st.integers(0, 2**32 - 1), st.sampled_from([0.02, 0.2, 1.0]))
 def test_permuted_is_the_matrix_in_color_order(device, backend, to_device, n_nodes, b, seed, density):
     A = block_matrix(n_nodes, b, seed, density, symmetric=False)
     blocks = NodeBlocks(to_device(A), "jp", block_size=b)
@@ -219,11 +219,11 @@ def test_update_says_where_the_pattern_is_another(to_device):
 
 
 @FIXTURES_STAY
-@given(st.integers(1, 24), st.integers(1, 9), st.integers(0, 2**32 - 1), st.sampled_from([0.02, 0.2, 1.0]))
+@given(st.integers(1, 24), st.integers(1, 10), st.integers(0, 2**32 - 1), st.sampled_from([0.02, 0.2, 1.0]))
 def test_bsr_matrices_keep_their_block_size(device, backend, n_nodes, b, seed, density):
-    """Nodes are colored, so that the zeros of their blocks are no edges; blocks of nine unknowns are too large."""
+    """Nodes are colored, so that the zeros of their blocks are no edges; blocks of ten unknowns are too large."""
     A = block_matrix(n_nodes, b, seed, density)
-    own, said = A.tobsr((b, b)), b if b <= 8 else 1
+    own, said = A.tobsr((b, b)), b if b <= 9 else 1
     M = MulticolorSGS(own, "greedy", device=device)
     other = MulticolorSGS(own.tocsr(), "greedy", block_size=said, device=device)
     assert M.blocks.block_size == said and M.n_colors == other.n_colors

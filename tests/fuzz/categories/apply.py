@@ -15,7 +15,7 @@ from fuzz.trial import FLOATS, Trial, frozen
 from mcprecond import ILU0, MulticolorDILU, MulticolorGS, MulticolorSGS, color
 
 METHODS = ("eb", "ecl_gc", "jpl", "greedy", "jp", "vb_bit", "auto")
-LARGEST_BLOCK = 8
+LARGEST_BLOCK = 9
 
 
 def case(t: Trial) -> None:
