@@ -124,7 +124,7 @@ def test_indefinite_matrices_are_named():
         ({"M": "amg"}, ValueError, "M must be"),
         ({"rtol": -1.0}, ValueError, "rtol"),
         ({"maxiter": 1.5}, TypeError, "maxiter"),
-        ({"block_size": 9}, ValueError, "block_size"),
+        ({"block_size": 10}, ValueError, "block_size"),
         ({"device": "tpu"}, ValueError, "device"),
         ({"b": np.ones(3)}, ValueError, "b must have shape"),
         ({"b": np.nan}, ValueError, "b"),

@@ -266,7 +266,7 @@ def test_errors_at_the_door(to_device):
     A = to_device(block_matrix(10, 3, seed=0))
     with pytest.raises(ValueError, match="block_size 4 does not divide the 30 unknowns"):
         MulticolorSGS(A, block_size=4)
-    for wrong, error in ((0, ValueError), (9, ValueError), (2.0, TypeError), (-1, ValueError)):
+    for wrong, error in ((0, ValueError), (10, ValueError), (2.0, TypeError), (-1, ValueError)):
         with pytest.raises(error, match="block_size must be"):
             MulticolorSGS(A, block_size=wrong)
     with pytest.raises(ValueError, match="one of the 10 nodes of A, got 30 colors"):
