@@ -154,7 +154,7 @@ petsc-python:
 
 .venv-users/ready: pyproject.toml
 	$(PYTHON) -m venv .venv-users
-	$(USERS) -m pip install --quiet --disable-pip-version-check '.[cli,graphblas,pyamg,studies,gpu-cuda13]'
+	$(USERS) -m pip install --quiet --disable-pip-version-check '.[cli,graphblas,pyamg,studies,gpu]'
 	touch $@
 
 .venv/docs: .venv/package
