@@ -105,7 +105,11 @@ def built(python: str, folder: Path, output: Path) -> tuple[Path, Path]:
     """Build the sdist, and the wheel from the sdist, and return both."""
     make, own = environment(python, folder)
     shutil.rmtree(output, ignore_errors=True)
-    ran = in_order(make, [own, *PIP, "install", "build"], [own, "-m", "build", "--outdir", output.resolve(), ROOT])
+    ran = in_order(
+        make, [own, *PIP, "install", "build", "twine"], [own, "-m", "build", "--outdir", output.resolve(), ROOT]
+    )
+    if ran.returncode == 0:
+        ran = in_order([own, "-m", "twine", "check", "--strict", *output.resolve().iterdir()])
     if ran.returncode:
         sys.exit(ran.stdout)
     (wheel,), (sdist,) = output.glob("*.whl"), output.glob("*.tar.gz")
