@@ -102,11 +102,12 @@ coverage: .venv/dev
 	$(BIN)/python -m coverage combine
 	$(BIN)/python -m coverage report
 
-# What users install: their licenses, and what is known of their weaknesses, for which pip-audit asks pypi.org.
+# What users install: their licenses, and what is known of their weaknesses, for which pip-audit asks pypi.org. The
+# package cuda-toolkit holds nothing but the names of NVIDIA's libraries, and names no license.
 USERS := .venv-users/bin/python
-LICENSES := 0BSD;Apache;BSD;CC0;Historical Permission Notice;HPND;ISC;MIT;PSF;Python Software Foundation;Zlib
+LICENSES := 0BSD;Apache;BSD;CC0;Historical Permission Notice;HPND;ISC;MIT;NVIDIA;PSF;Python Software Foundation;Zlib
 audit: .venv-users/ready .venv-audit/ready
-	.venv-audit/bin/pip-licenses --python $(USERS) --partial-match --allow-only "$(LICENSES)"
+	.venv-audit/bin/pip-licenses --python $(USERS) --partial-match --ignore-packages cuda-toolkit --allow-only "$(LICENSES)"
 	$(USERS) -m pip freeze --exclude mcprecond > .venv-users/pins.txt
 	.venv-audit/bin/pip-audit --strict --disable-pip --no-deps --progress-spinner off --requirement .venv-users/pins.txt \
 	|| { echo "audit: a dependency has a weakness, or pypi.org could not be asked; see above"; exit 1; }
@@ -160,7 +161,7 @@ petsc-python:
 
 .venv-users/ready: pyproject.toml
 	$(PYTHON) -m venv .venv-users
-	$(USERS) -m pip install --quiet --disable-pip-version-check '.[cli,graphblas,pyamg,studies,gpu-cuda13]'
+	$(USERS) -m pip install --quiet --disable-pip-version-check '.[cli,graphblas,pyamg,studies,gpu]'
 	touch $@
 
 .venv/docs: .venv/package

@@ -129,7 +129,8 @@ class CudaError(Exception):
 @pytest.mark.parametrize(
     ("driver", "said"),
     [
-        (12080, "the driver is for CUDA 12 and CuPy for CUDA 13"),
+        (12080, "CuPy is for CUDA 13; the driver is for CUDA 12, so from a clone: pip install '.[gpu-cuda12]', after"),
+        (11080, "CuPy is for CUDA 13; the driver is for CUDA 11, so install driver 580 or newer"),
         (0, "finds no CUDA device (cudaErrorInsufficientDriver"),
     ],
 )

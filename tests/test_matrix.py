@@ -9,7 +9,9 @@ from graphs import patterns
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mcprecond.matrix import admit_matrix, transpose
+from mcprecond import MulticolorSGS, pcg, problems
+from mcprecond.backends import get_backend
+from mcprecond.matrix import admit_matrix, csr_form, transpose
 
 SMALL = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -71,3 +73,37 @@ def test_the_extremes_of_values(A, seed, kind, backend, to_device):
     sizes = np.maximum(abs(A.data.real), abs(A.data.imag)).astype(float)
     assert matrix.largest == sizes.max(initial=0)
     assert matrix.least == sizes[sizes > 0].min(initial=np.inf)
+
+
+def cupy_array_class():
+    """CuPy's sparse arrays, beside its matrices; CuPy 14.2 was the first to have them."""
+    sparse = pytest.importorskip("cupyx.scipy.sparse")
+    if not hasattr(sparse, "csr_array"):
+        pytest.skip("this CuPy has no sparse arrays")
+    return sparse.csr_array
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_an_array_of_cupy_is_taken_as_it_is(index, monkeypatch):
+    """Without a device its parts are NumPy's."""
+    monkeypatch.setattr("mcprecond.backends.gpu_problem", lambda: None)
+    A = object.__new__(cupy_array_class())
+    A.data, A._shape = np.array([2.0, -1.0, 2.0]), (2, 2)
+    A.indices, A.indptr = np.array([0, 0, 1], index), np.array([0, 1, 3], index)
+    found, backend = csr_form(A, floats=True)
+    assert found is A and backend.name == "gpu"
+    A._shape = (2, 3)
+    with pytest.raises(ValueError, match=r"A must be square, got shape \(2, 3\)"):
+        csr_form(A)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_an_array_of_cupy_is_solved_as_its_matrix(index):
+    csr_array, backend = cupy_array_class(), get_backend("gpu")
+    matrix = problems.laplacian((20, 21), device="gpu")
+    array = csr_array((matrix.data, matrix.indices.astype(index), matrix.indptr.astype(index)), shape=matrix.shape)
+    b = backend.xp.ones(matrix.shape[0])
+    expected, found = (pcg(A, b, M=MulticolorSGS(A)) for A in (matrix, array))
+    assert found.converged and found.iterations == expected.iterations
+    np.testing.assert_array_equal(backend.to_host(found.x), backend.to_host(expected.x))

@@ -3,16 +3,16 @@
     python tools/try_release.py --output dist                     # with every Python from 3.11 on that is found
     python tools/try_release.py --output dist python3.12          # with these
 
-Each Python gets the wheel with the newest versions of what it needs. The oldest Python also gets the sdist, and the
-wheel with the oldest versions, those of `tests/oldest.txt`, which have no wheels for newer Pythons. In each environment
-`tools/smoke.py` runs in an empty folder. What the oldest Python got with the wheel is written beside it as a bill of
-materials, `mcprecond-VERSION.cdx.json`, in the form of CycloneDX. The environments are removed
-afterwards; what was built stays.
+Each Python gets the wheel and the sdist, with the newest versions of what they need and with the oldest ones, those of
+`tests/oldest.txt`. In each environment `tools/smoke.py` runs in an empty folder. What the oldest Python got with the
+wheel and the newest versions is written beside the wheel as a bill of materials, `mcprecond-VERSION.cdx.json`, in the
+form of CycloneDX. The environments are removed afterwards; what was built stays.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import shutil
 import subprocess
@@ -41,8 +41,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="mcprecond-") as folder:
         wheel, sdist = built(pythons[0], Path(folder) / "build", asked.output)
         compare_contents(wheel, sdist)
-        cases: list[tuple[str, Path, bool]] = [(python, wheel, False) for python in pythons]
-        cases += [(pythons[0], sdist, False), (pythons[0], wheel, True)]
+        cases = itertools.product(pythons, (wheel, sdist), (False, True))
         for number, (python, package, oldest) in enumerate(cases):
             name = f"Python {version_of(python)}, {package.name}, {'oldest' if oldest else 'newest'} versions"
             print(f"{name}: ", end="", flush=True)
@@ -106,7 +105,11 @@ def built(python: str, folder: Path, output: Path) -> tuple[Path, Path]:
     """Build the sdist, and the wheel from the sdist, and return both."""
     make, own = environment(python, folder)
     shutil.rmtree(output, ignore_errors=True)
-    ran = in_order(make, [own, *PIP, "install", "build"], [own, "-m", "build", "--outdir", output.resolve(), ROOT])
+    ran = in_order(
+        make, [own, *PIP, "install", "build", "twine"], [own, "-m", "build", "--outdir", output.resolve(), ROOT]
+    )
+    if ran.returncode == 0:
+        ran = in_order([own, "-m", "twine", "check", "--strict", *output.resolve().iterdir()])
     if ran.returncode:
         sys.exit(ran.stdout)
     (wheel,), (sdist,) = output.glob("*.whl"), output.glob("*.tar.gz")

@@ -7,6 +7,7 @@ from typing import Any
 from mcprecond.backends.arguments import describe, did_you_mean
 from mcprecond.backends.base import Backend
 from mcprecond.backends.cpu import CpuBackend
+from mcprecond.backends.drivers import cuda_of_driver, what_to_install
 from mcprecond.backends.gpu import GpuBackend
 from mcprecond.backends.kernels import (
     NUMBERS,
@@ -50,7 +51,7 @@ def gpu_problem() -> str | None:
         import cupy
     except Exception as error:  # what CuPy or the libraries that it loads raise
         if isinstance(error, ModuleNotFoundError) and error.name == "cupy":
-            return "CuPy is not installed; from a clone: pip install '.[gpu-cuda13]' or '.[gpu-cuda12]'"
+            return f"CuPy is not installed; {what_to_install(cuda_of_driver())}"
         return f"CuPy cannot be imported ({' '.join(str(error.__cause__ or error).split())})"
     runtime = cupy.cuda.runtime
     try:
@@ -58,9 +59,10 @@ def gpu_problem() -> str | None:
             return None
         return "CuPy finds no CUDA device"
     except runtime.CUDARuntimeError as error:
-        driver, needed = runtime.driverGetVersion() // 1000, runtime.runtimeGetVersion() // 1000
-        if 0 < driver < needed:
-            return f"the driver is for CUDA {driver} and CuPy for CUDA {needed}; install another CuPy or driver"
+        driver, needed = runtime.driverGetVersion(), runtime.runtimeGetVersion() // 1000
+        if 0 < driver // 1000 < needed:
+            instead = ", after uninstalling that CuPy" if driver >= 12000 else ""
+            return f"CuPy is for CUDA {needed}; {what_to_install(driver)}{instead}"
         return f"CuPy finds no CUDA device ({error})"
 
 

@@ -143,11 +143,11 @@ def _give_up(code: Future[bytes], program: Program, error: BaseException) -> Non
 def _compile(program: Program) -> bytes:
     """The machine code, from another process, or from this one where none can be started."""
     source, options = program.source.encode(), (*OPTIONS, *program.options)
-    command = [sys.executable, "-I", "-S", nvrtc.__file__, _library(), str(program.capability), *options]
+    command = [sys.executable, "-I", "-S", nvrtc.__file__, find_nvrtc(), str(program.capability), *options]
     try:
         done = subprocess.run(command, input=source, capture_output=True)
     except OSError:
-        return nvrtc.compile_source(_library(), source, program.capability, options)
+        return nvrtc.compile_source(find_nvrtc(), source, program.capability, options)
     if done.returncode:
         said = done.stderr.decode(errors="replace") or f"its process ended with {done.returncode}"
         raise RuntimeError(f"NVRTC does not compile kernels of mcprecond:\n{said}")
@@ -168,17 +168,47 @@ def _keep(code: bytes, file: Path) -> None:
 
 
 @functools.cache
-def _library() -> str:
-    """The path of NVRTC, as CuPy finds it."""
+def find_nvrtc() -> str:
+    """The path of NVRTC, as CuPy finds it.
+
+    Raises
+    ------
+    RuntimeError
+        If there is none; the message says what to install.
+    """
     try:
         from cuda.pathfinder import load_nvidia_dynamic_lib
 
         return str(load_nvidia_dynamic_lib("nvrtc").abs_path)
     except (ImportError, RuntimeError) as error:
         raise RuntimeError(
-            "CuPy has no NVRTC, which compiles the kernels of mcprecond; install the CUDA toolkit, or CuPy with it, "
-            "such as cupy-cuda13x[ctk]"
+            "CuPy has no NVRTC, which compiles the kernels of mcprecond; install the CUDA toolkit, or "
+            f"{_cupy_with_toolkit()}"
         ) from error
+
+
+def find_headers() -> str:
+    """The folder of CUDA's headers, as CuPy finds it. Kernels of CuPy include them; those of this package do not.
+
+    Raises
+    ------
+    RuntimeError
+        If there are none; the message says what to install.
+    """
+    from cuda.pathfinder import find_nvidia_header_directory
+
+    if folder := find_nvidia_header_directory("cudart"):
+        return folder
+    raise RuntimeError(
+        f"CuPy has no headers of CUDA, which its kernels include; install the CUDA toolkit, or {_cupy_with_toolkit()}"
+    )
+
+
+def _cupy_with_toolkit() -> str:
+    """The requirement that brings the missing parts of CUDA to the CuPy that is installed."""
+    import cupy
+
+    return f"cupy-cuda{cupy.cuda.runtime.runtimeGetVersion() // 1000}x[ctk]"
 
 
 @functools.cache

@@ -86,7 +86,7 @@ def working(message: str) -> Iterator[Work]:
 
 def refuse(message: str) -> None:
     """Print why a command cannot run, and exit with 2."""
-    # No markup: messages name extras, such as mcprecond[gpu-cuda13].
+    # No markup: messages name extras, such as mcprecond[gpu].
     err.print(f"mcprecond: {' '.join(message.split())}", style="red", markup=False, highlight=False, soft_wrap=True)
     sys.exit(2)
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-import scipy.io
 import scipy.sparse as sp
 
 from mcprecond.backends.arguments import describe
@@ -131,6 +130,8 @@ def _mmread(stream: IO[bytes]) -> Any:
     """Read a Matrix Market file. SciPy's reader runs over the end of its memory at a zero byte, and where the last line
     does not end, and divides by the rows of a dense matrix.
     """
+    import scipy.io  # ten milliseconds of every import of this package otherwise
+
     text = gzip.GzipFile(fileobj=stream).read() if stream.name.endswith(".gz") else stream.read()
     if b"\0" in text:
         raise ValueError("it holds a zero byte, so it is not text")

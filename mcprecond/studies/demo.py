@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numba.core import event
-from scipy.spatial import Delaunay
 
 from mcprecond import problems
 from mcprecond.backends import Backend, get_backend
@@ -246,6 +245,8 @@ def triangulation(n: int) -> sp.csr_matrix:
 
     SciPy alone makes it: `problems.graphs.delaunay` would have to be compiled.
     """
+    from scipy.spatial import Delaunay  # fifty milliseconds of every import of this package otherwise
+
     points = np.random.default_rng(SEED).random((n, 2))
     points = points[np.lexsort((points[:, 0], np.floor(points[:, 1] * n**0.5)))]
     corners = Delaunay(points).simplices

@@ -6,11 +6,13 @@ import os
 import platform
 import re
 import sys
+from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from mcprecond.backends import get_backend, gpu_problem
+from mcprecond.backends import cubins, get_backend, gpu_problem
+from mcprecond.backends.drivers import cuda_of_driver
 from mcprecond.backends.first_use import cupy_folder, numba_folder
 from mcprecond.backends.hashing import mix64
 from mcprecond.backends.memory import available_bytes
@@ -48,6 +50,7 @@ def surroundings() -> dict[str, str]:
         "memory": f"{in_gib(available_bytes(get_backend('cpu')))} available",
     }
     facts |= {"gpu": problem} if (problem := gpu_problem()) else facts_of_gpu()
+    facts |= facts_of_driver() | facts_of_compiler()
     set_ = {name: value for name, value in sorted(os.environ.items()) if name.startswith(SETTINGS)}
     return facts | {
         "settings": " ".join(f"{name}={value}" for name, value in set_.items()) or "none",
@@ -71,20 +74,47 @@ def find_version(*distributions: str) -> str:
 
 
 def facts_of_gpu() -> dict[str, str]:
-    """The current device, the driver, and the CUDA that CuPy computes with."""
+    """The current device, and the CUDA that CuPy computes with."""
     import cupy
 
     runtime = cupy.cuda.runtime
     device, count = cupy.cuda.Device().id, runtime.getDeviceCount()
     found = runtime.getDeviceProperties(device)
-    driver = re.search(r"\b\d+\.\d+(\.\d+)*\b", DRIVER.read_text()) if DRIVER.exists() else None
     return {
         "gpu": f"{found['name'].decode()}, number {device} of {count}, {in_gib(found['totalGlobalMem'])}, "
         f"compute capability {found['major']}.{found['minor']}",
-        "gpu_driver": f"{driver[0] if driver else 'unknown'}, for CUDA {cuda_version(runtime.driverGetVersion())}",
         "cuda_runtime": cuda_version(runtime.runtimeGetVersion()),
-        "nvrtc": ".".join(map(str, cupy.cuda.nvrtc.getVersion())),
     }
+
+
+def facts_of_driver() -> dict[str, str]:
+    """The driver and the CUDA that it is for, where there is a driver."""
+    if not (newest := cuda_of_driver()):
+        return {}
+    number = re.search(r"\b\d+\.\d+(\.\d+)*\b", DRIVER.read_text()) if DRIVER.exists() else None
+    return {"gpu_driver": f"{number[0] if number else 'unknown'}, for CUDA {cuda_version(newest)}"}
+
+
+def facts_of_compiler() -> dict[str, str]:
+    """The version of NVRTC and the folder of CUDA's headers, or what is missing, where CuPy can be imported."""
+    try:
+        import cupy
+    except Exception:  # what CuPy or the libraries that it loads raise; `gpu_problem` says it
+        return {}
+
+    def version_of_nvrtc() -> str:
+        cubins.find_nvrtc()
+        return ".".join(map(str, cupy.cuda.nvrtc.getVersion()))
+
+    return {"nvrtc": found_or_problem(version_of_nvrtc), "cuda_headers": found_or_problem(cubins.find_headers)}
+
+
+def found_or_problem(find: Callable[[], str]) -> str:
+    """What a function finds, or why it finds nothing."""
+    try:
+        return find()
+    except (ImportError, RuntimeError) as error:
+        return str(error)
 
 
 def cuda_version(number: int) -> str:

@@ -19,14 +19,18 @@ PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 PROJECT, HATCH = PYPROJECT["project"], PYPROJECT["tool"]["hatch"]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 FORMS = [ROOT / ".github" / "ISSUE_TEMPLATE" / f"{name}.yml" for name in ("bug_report", "feature_request")]
+TARGETS = set(re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)[1].split())
+#: The jobs that may write: packages to PyPI, and the pages.
+PUBLISH = [("wheel", "publish"), ("docs", "publish")]
 PYTHONS = [c.rpartition(" ")[2] for c in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", c)]
 
 
 def test_pythons_are_named_alike():
     tests = yaml.safe_load((ROOT / ".github/workflows/tests.yml").read_text())
-    wheel = (ROOT / ".github/workflows/wheel.yml").read_text()
     assert tests["jobs"]["tests"]["strategy"]["matrix"]["python"] == PYTHONS
-    assert sorted(re.findall(r"^ +(3\.\d+)$", wheel, re.MULTILINE)) == PYTHONS
+    for name in ("wheel", "nightly"):
+        workflow = (ROOT / ".github/workflows" / f"{name}.yml").read_text()
+        assert sorted(re.findall(r"^ +(3\.\d+)$", workflow, re.MULTILINE)) == PYTHONS
     assert PROJECT["requires-python"] == f">={PYTHONS[0]}"
 
 
@@ -37,12 +41,17 @@ def test_the_oldest_versions_are_the_lower_bounds():
     for requirement in map(Requirement, wanted):
         (bounds[requirement.name],) = (Version(s.version) for s in requirement.specifier if s.operator == ">=")
     lines = (ROOT / "tests" / "oldest.txt").read_text().splitlines()
-    pinned = dict(line.split("==") for line in lines if not line.startswith("#"))
-    assert {name: Version(number) for name, number in pinned.items()} == bounds
+    pins = [Requirement(line) for line in lines if not line.startswith("#")]
+    for python in PYTHONS:
+        asked = [pin for pin in pins if pin.marker is None or pin.marker.evaluate({"python_version": python})]
+        pinned = {pin.name: Version(str(pin.specifier).removeprefix("==")) for pin in asked}
+        assert len(pinned) == len(asked) and pinned.keys() == bounds.keys()
+        assert all(pinned[name] >= bounds[name] for name in bounds)
+        assert python != PYTHONS[0] or pinned == bounds
 
 
 def test_the_version_is_in_one_place():
-    assert PROJECT["dynamic"] == ["version"] and "version" not in PROJECT
+    assert "version" in PROJECT["dynamic"] and "version" not in PROJECT
     assert f'__version__ = "{mcprecond.__version__}"' in (ROOT / HATCH["version"]["path"]).read_text()
     assert mcprecond.__version__ == str(Version(mcprecond.__version__))
     assert "version" not in yaml.safe_load((ROOT / "CITATION.cff").read_text())
@@ -54,11 +63,20 @@ def test_workflows_run_targets_of_make(file):
     assert workflow["name"] == file.stem and workflow["permissions"] == {"contents": "read"}
     triggers = {"schedule"} if file.stem == "nightly" else {"push", "pull_request"}
     assert triggers <= set(workflow[True])  # to YAML "on" is a truth
-    steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
-    targets = [step["run"].split()[1] for step in steps if "run" in step]
-    phony = re.search(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
-    assert targets and set(targets) <= set(phony[1].split())
-    assert all(step["run"].startswith("make ") for step in steps if "run" in step)
+    targets = set()
+    for job in workflow["jobs"].values():
+        for command in (step["run"] for step in job["steps"] if "run" in step):
+            assert command.startswith("make ") and command.endswith(" PYTHON=python")
+            of_matrix = job.get("strategy", {}).get("matrix", {}).get("target", [])
+            targets |= {word.split()[0] for word in of_matrix} if "matrix.target" in command else {command.split()[1]}
+    assert targets and targets <= TARGETS
+
+
+def test_every_night_all_is_tested_that_needs_no_gpu():
+    workflow = yaml.safe_load((ROOT / ".github/workflows/nightly.yml").read_text())
+    run = {word.split()[0] for word in workflow["jobs"]["nightly"]["strategy"]["matrix"]["target"]}
+    tests = {target for target in TARGETS if target.startswith("test") and target != "test-gpu"}
+    assert run == tests | {"audit", "coverage", "docs", "fuzz"}
 
 
 @pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.stem)
@@ -68,7 +86,19 @@ def test_actions_are_pinned_and_may_only_read(file):
     uses = re.findall(r"uses: (.*)", text)
     assert uses and all(re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", use) for use in uses)
     assert text.count("actions/checkout@") == text.count("persist-credentials: false")
-    assert all("permissions" not in job for job in yaml.safe_load(text)["jobs"].values())
+    for name, job in yaml.safe_load(text)["jobs"].items():
+        assert "permissions" not in job or (file.stem, name) in PUBLISH
+
+
+@pytest.mark.parametrize(("workflow", "job"), PUBLISH)
+def test_only_what_is_on_main_or_tagged_is_published(workflow, job):
+    """What publishes runs nothing of the repository, and has no password."""
+    publish = yaml.safe_load((ROOT / f".github/workflows/{workflow}.yml").read_text())["jobs"][job]
+    assert "github.event_name == 'push'" in publish["if"] and publish["needs"] == workflow
+    assert (workflow == "docs") != ("startsWith(github.ref, 'refs/tags/v')" in publish["if"])
+    assert publish["permissions"].keys() == {"id-token"} | ({"pages"} if workflow == "docs" else set())
+    assert publish["environment"] and all("uses" in step for step in publish["steps"])
+    assert "secrets" not in str(publish)
 
 
 def test_there_is_a_workflow_for_each_task():

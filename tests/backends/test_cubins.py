@@ -120,13 +120,13 @@ def test_a_device_that_is_older_than_the_compiler_is_told(folder):
 
 def test_a_cupy_without_the_compiler(folder, monkeypatch):
     """It is not found, or cannot be loaded."""
-    monkeypatch.setattr(cubins, "_library", cubins._library.__wrapped__)
+    monkeypatch.setattr(cubins, "find_nvrtc", cubins.find_nvrtc.__wrapped__)
     with monkeypatch.context() as patched:
         patched.setattr("cuda.pathfinder.load_nvidia_dynamic_lib", refuse := Refusing())
         with pytest.raises(RuntimeError, match=r"CuPy has no NVRTC.* install") as error:
             machine_code(SCALE)
         assert refuse.asked == 1 and "\n" not in str(error.value)
-    monkeypatch.setattr(cubins, "_library", lambda: "/nowhere/libnvrtc.so")
+    monkeypatch.setattr(cubins, "find_nvrtc", lambda: "/nowhere/libnvrtc.so")
     with pytest.raises(RuntimeError, match=r"/nowhere/libnvrtc\.so") as error:
         machine_code(SCALE)
     assert "Traceback" not in str(error.value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import mcprecond
+from mcprecond.backends import cubins
 from mcprecond.backends.team import get_threads
 from mcprecond.studies import surroundings as module
 from mcprecond.studies.surroundings import surroundings
@@ -69,7 +71,6 @@ def test_the_gpu_and_its_driver(monkeypatch, tmp_path, written, driver):
     runtime = SimpleNamespace(
         getDeviceCount=lambda: 2,
         getDeviceProperties=lambda device: PROPERTIES if device == 1 else None,
-        driverGetVersion=lambda: 13000,
         runtimeGetVersion=lambda: 12090,
     )
     cuda = SimpleNamespace(
@@ -77,11 +78,47 @@ def test_the_gpu_and_its_driver(monkeypatch, tmp_path, written, driver):
     )
     monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(cuda=cuda))
     monkeypatch.setattr(module, "DRIVER", tmp_path / "version")
+    monkeypatch.setattr(module, "cuda_of_driver", lambda: 13000)
+    monkeypatch.setattr(module.cubins, "find_nvrtc", lambda: "libnvrtc.so.12")
     (tmp_path / "version").write_text(written)
     facts = surroundings()
     assert facts["gpu"] == "NVIDIA H200, number 1 of 2, 139.0 GiB, compute capability 9.0"
     assert facts["gpu_driver"] == f"{driver}, for CUDA 13.0"
     assert facts["cuda_runtime"] == facts["nvrtc"] == "12.9"
+
+
+@pytest.fixture
+def without_toolkit(monkeypatch):
+    """CuPy where there is neither NVRTC nor a header of CUDA."""
+    pytest.importorskip("cupy")
+
+    def refuse(name):
+        raise DynamicLibNotFoundError(name)
+
+    from cuda.pathfinder import DynamicLibNotFoundError
+
+    monkeypatch.setattr(cubins, "find_nvrtc", cubins.find_nvrtc.__wrapped__)
+    monkeypatch.setattr("cuda.pathfinder.load_nvidia_dynamic_lib", refuse)
+    monkeypatch.setattr("cuda.pathfinder.find_nvidia_header_directory", lambda name: None)
+
+
+def test_a_cupy_without_the_toolkit_is_told(without_toolkit, here):
+    facts = json.loads(here("info", "--json")[1])
+    assert facts["nvrtc"].startswith("CuPy has no NVRTC") and facts["cuda_headers"].startswith("CuPy has no headers")
+    for problem in (facts["nvrtc"], facts["cuda_headers"]):
+        assert re.search(r"or cupy-cuda\d\dx\[ctk\]$", problem) and "\n" not in problem
+
+
+def test_a_cupy_with_the_toolkit():
+    pytest.importorskip("cupy")
+    facts = surroundings()
+    assert re.fullmatch(r"\d+\.\d+", facts["nvrtc"])
+
+
+def test_without_cupy_nothing_is_said_of_the_compiler(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    facts = surroundings()
+    assert "nvrtc" not in facts and "cuda_headers" not in facts and "CuPy is not installed" in facts["gpu"]
 
 
 def test_info_prints_all_of_it(here):
