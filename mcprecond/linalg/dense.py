@@ -191,6 +191,9 @@ def multiply_dense(first, end, k, matrix, x, y):
         y[i, 0] = total
 
 
+# Loops in place of expressions of NumPy, which Numba takes three times as long to compile.
+
+
 @compile_part
 def invert_definite(A, least):
     """Invert a Hermitian matrix in place, of which the lower triangle is read; False if a pivot is at most `least`.
@@ -201,23 +204,28 @@ def invert_definite(A, least):
     n = len(A)
     if not factorize(A, least):
         return False
-    X = np.zeros_like(A)
+    X = np.zeros((n, n), A.dtype)
     for p in range(0, n, PANEL):
         q = min(p + PANEL, n)
         for k in range(p, q):
             X[k, k] = 1
             for m in range(p, k):
-                X[k, : m + 1] -= A[k, m] * X[m, : m + 1]
-            X[k, : k + 1] /= A[k, k]
+                for j in range(m + 1):
+                    X[k, j] -= A[k, m] * X[m, j]
+            for j in range(k + 1):
+                X[k, j] /= A[k, k]
         subtract_products(q, n, 0, columns_of_panel(A, p, q), rows_of_panel(X, p, q), X)
-    A[:] = 0
+    for i in range(n):
+        for j in range(n):
+            A[i, j] = 0
     for p in range(0, n, PANEL):
         q = min(p + PANEL, n)
         rows = rows_of_panel(X, p, q)
-        subtract_products(0, q, 0, -np.conj(rows.T), rows, A)
+        subtract_products(0, q, 0, adjoint_of(rows, -1), rows, A)
     for i in range(n):
         A[i, i] = A[i, i].real
-        A[:i, i] = np.conj(A[i, :i])
+        for j in range(i):
+            A[j, i] = np.conj(A[i, j])
     return True
 
 
@@ -229,13 +237,15 @@ def factorize(A, least):
         q = min(p + PANEL, n)
         for k in range(p, q):
             for m in range(p, k):
-                A[k:, k] -= A[k:, m] * np.conj(A[k, m])
+                for i in range(k, n):
+                    A[i, k] -= A[i, m] * np.conj(A[k, m])
             pivot = A[k, k].real
             if not pivot > least:
                 return False
-            A[k:, k] /= np.sqrt(pivot)
+            for i in range(k, n):
+                A[i, k] /= np.sqrt(pivot)
         columns = columns_of_panel(A, p, q)
-        subtract_products(q, n, q, columns, np.conj(columns.T).copy(), A)
+        subtract_products(q, n, q, columns, adjoint_of(columns, 1), A)
     return True
 
 
@@ -243,7 +253,9 @@ def factorize(A, least):
 def columns_of_panel(A, p, q):
     """Columns from p to q - 1, and zeros behind them."""
     columns = np.zeros((len(A), PANEL), A.dtype)
-    columns[:, : q - p] = A[:, p:q]
+    for i in range(len(A)):
+        for k in range(p, q):
+            columns[i, k - p] = A[i, k]
     return columns
 
 
@@ -251,8 +263,20 @@ def columns_of_panel(A, p, q):
 def rows_of_panel(A, p, q):
     """Rows from p to q - 1, and zeros below them."""
     rows = np.zeros((PANEL, len(A)), A.dtype)
-    rows[: q - p] = A[p:q]
+    for k in range(p, q):
+        for j in range(len(A)):
+            rows[k - p, j] = A[k, j]
     return rows
+
+
+@compile_part
+def adjoint_of(panel, sign):
+    """The conjugate transpose of a panel, times 1 or -1."""
+    adjoint = np.empty((panel.shape[1], panel.shape[0]), panel.dtype)
+    for i in range(panel.shape[0]):
+        for j in range(panel.shape[1]):
+            adjoint[j, i] = sign * np.conj(panel[i, j])
+    return adjoint
 
 
 @compile_loop(grain=8)
