@@ -31,6 +31,7 @@ from measure import MULTIGRID, Times, measure_each, parser_of
 from robustness import FAMILIES, System
 
 WORKER, RTOL, MOST_RESIDUAL = Path(__file__).parent / "opponents" / "solvers.py", 1e-8, 1e-7
+PATIENCE = 180  # seconds, for all solves of a system by one solver
 #: Label -> family of benchmarks/robustness.py, its size, and that of a trial.
 CASES = {
     "Poisson, 5 points": ("poisson2d", 500, 30),
@@ -102,7 +103,10 @@ def measure_case(name: str, small: bool, repeats: int, pythons: dict[str, str]) 
 def measured(name: str, command: list[str], threads: str) -> dict[str, Any]:
     """The row of a solver: what its process prints, or how that ended."""
     environment = os.environ | {"MCPRECOND_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, "OMP_NUM_THREADS": "1"}
-    run = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=1200)
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        return {"name": name, "converged": False, "reason": [f"it took more than {PATIENCE} s"]}
     if run.returncode:
         return {"name": name, "converged": False, "reason": run.stderr.strip().splitlines()[-1:]}
     found = json.loads(run.stdout.strip().splitlines()[-1])
