@@ -40,6 +40,10 @@ class MatrixAround:
     ----------
     ends : list of int
         How many numbers of a vector there are up to each layer, the first of which is this rank.
+    places_read : array of int64
+        Where in a vector the numbers are that are read.
+    part : Part
+        The operator of all of these rows.
     """
 
     def __init__(self, around: Overlap, layers: int, read: Any, dtype: Any, stored: Any) -> None:
