@@ -10,6 +10,7 @@ from fuzz.trial import Device, Trial
 #: These cases have failed before. In the first two the product A x overflowed, by which `pcg` bounds the rounding error
 #: of the residual. In the others squares overflowed that decide between CONVERGED and CONVERGED_IN_RESIDUAL.
 FAILED_ONCE = [
+    ("pcg", 720107168),
     ("scale", 10003290),
     ("scale", 10003306),
     ("scale", 202611290000032),
