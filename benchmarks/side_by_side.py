@@ -8,7 +8,8 @@ extra `petsc`, hypre that in Debian's python3-petsc4py-real, and Pardiso that of
 
 All get the same matrix and the same b = A x* for a random x*, no candidates, and solve to a relative residual of 1e-8.
 PyAMG, gamg and BoomerAMG use one thread. Pardiso and this package use all, and this package runs with one thread, too.
-Times are medians after a first solve. A solver with a residual above 1e-7 has not solved the system.
+Each solver solves once to warm up; the times are medians of the solves that follow. A solver counts as failed if its
+residual is above 1e-7.
 """
 
 from __future__ import annotations

@@ -30,7 +30,8 @@ from report.pictures import ON_BLACK
 IMAGES = Path(__file__).resolve().parent / "images"
 EXAMPLES = IMAGES.parent.parent / "examples" / "gallery"
 GREEN, ORANGE, GRAY = "#1b9e77", "#d95f02", "0.5"
-#: Pictures of images, which cannot be inverted in the dark: letters that can be read on white and on black.
+#: The colors of a chart cannot be inverted in dark mode where the chart contains an image. The text of such a chart is
+#: gray, which can be read on white and on black.
 ON_BOTH = dict.fromkeys(ON_BLACK, "0.5") | {"savefig.transparent": True}
 
 

@@ -38,7 +38,7 @@ CHOSEN = {
     "multigrid": "multigrid",
 }
 
-#: The matrices of the chart, and what it compares: the fastest one of these.
+#: The chart shows these matrices. For each solver of COMPARED it shows the fastest of the variants listed there.
 DRAWN = (
     *("grid2d_1024", "p1_delaunay", "anisotropic", "jumping", "circuit1259", "elasticity48", "plate", "fenl_100"),
     *("rgg", "delaunay", "roads", "constrained", "preferential", "rmat_20", "star", "short heat step"),

@@ -16,7 +16,7 @@ RESULTS = ROOT / "benchmarks" / "results"
 PAPERS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("papers.toml").read_text())
 #: What was seen in runs that were not recorded, by the page that shows it: figures that no file of results has.
 WATCHED: dict[str, Any] = tomllib.loads(Path(__file__).with_name("watched.toml").read_text())
-#: What pages call matrices and graphs, by the names in the files of results.
+#: The names that pages print for matrices and graphs, by their names in the results files.
 NAMES: dict[str, str] = tomllib.loads(Path(__file__).with_name("names.toml").read_text())
 #: Bounds that were set for this package.
 MARKS: dict[str, Any] = tomllib.loads((ROOT / "benchmarks" / "marks.toml").read_text())

@@ -43,7 +43,7 @@ class Overlap:
     numbers : array of int64
         Their global numbers.
     ends : list of int
-        How many rows there are up to each layer, the first of which is this rank.
+        How many rows belong to this rank, to this rank and the first layer, and so on.
     rows : Rows
     matrix : AdmittedMatrix
         With the values of these rows.

@@ -39,7 +39,7 @@ class MatrixAround:
     Attributes
     ----------
     ends : list of int
-        How many numbers of a vector there are up to each layer, the first of which is this rank.
+        How many elements of a vector belong to this rank, to this rank and the first layer, and so on.
     places_read : array of int64
         Where in a vector the numbers are that are read.
     part : Part

@@ -191,7 +191,7 @@ def multiply_dense(first, end, k, matrix, x, y):
         y[i, 0] = total
 
 
-# Loops in place of expressions of NumPy, which Numba takes three times as long to compile.
+# These functions use loops, since Numba compiles array expressions more slowly.
 
 
 @compile_part

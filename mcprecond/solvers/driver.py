@@ -278,7 +278,7 @@ def solution_of(iteration: Iteration, reason: Reason, b: Any) -> tuple[Any, floa
         best = iteration.best_solution()
         if not (has_room and is_less_in_units_of_diagonal(iteration, x, norm, best, b)):
             x, norm = best, iteration.best_norm
-            # Its norm may be at the limit, and have been above it by rounding where it was tested.
+            # Rounding may have put the norm above the limit in the convergence test, though it is equal to the limit.
             if iteration.target.norm == "residual" and norm <= iteration.norm_in_units(iteration.limit):
                 reason = Reason.CONVERGED
     return x, norm, reason
