@@ -1,15 +1,17 @@
-"""Ten systems by this package and by others, beside each other, on a CPU.
+"""Ten systems by this package and by others, beside each other, on a CPU or on a GPU.
 
-    python benchmarks/side_by_side.py --python PETSc=.venv-petsc/bin/python "hypre=env PYTHONPATH=... /usr/bin/python3"
+    python benchmarks/side_by_side.py cpu --python PETSc=.venv-petsc/bin/python "hypre=env PYTHONPATH=... python3"
+    python benchmarks/side_by_side.py gpu --python torch-sla=python3 "AmgX=env AMGX=... python3"
 
-writes benchmarks/results/side-by-side-cpu.json (or where --output says). Each solver of another package runs in a
-process of the Python that has it; PyAMG's is this one, and packages without a Python are left out. PETSc is that of the
-extra `petsc`, hypre that in Debian's python3-petsc4py-real, and Pardiso that of MKL, by pypardiso.
+writes benchmarks/results/side-by-side-<device>.json (or where --output says). Each solver of another package runs in a
+process of the Python that has it; PyAMG's and CuPy's is this one, and packages without a Python are left out. PETSc is
+that of the extra `petsc`, hypre that in Debian's python3-petsc4py-real, Pardiso that of MKL, by pypardiso, and AmgX a
+folder with its library; see opponents/solvers.py.
 
 All get the same matrix and the same b = A x* for a random x*, no candidates, and solve to a relative residual of 1e-8.
-PyAMG, gamg and BoomerAMG use one thread. Pardiso and this package use all, and this package runs with one thread, too.
-Each solver solves once to warm up; the times are medians of the solves that follow. A solver counts as failed if its
-residual is above 1e-7.
+On a GPU both are there, also for AmgX, and PyAMG solves on the host, once. On a CPU PyAMG, gamg and BoomerAMG use one
+thread. Pardiso and this package use all, and this package runs with one thread, too. Each solver solves once to warm
+up; the times are medians of the solves that follow. A solver counts as failed if its residual is above 1e-7.
 """
 
 from __future__ import annotations
@@ -33,39 +35,53 @@ from robustness import FAMILIES, System
 
 WORKER, RTOL, MOST_RESIDUAL = Path(__file__).parent / "opponents" / "solvers.py", 1e-8, 1e-7
 PATIENCE = 180  # seconds, for all solves of a system by one solver
-#: Label -> family of benchmarks/robustness.py, its size, and that of a trial.
+#: Label -> family of benchmarks/robustness.py, its size on a CPU, on a GPU, and in a trial.
 CASES = {
-    "Poisson, 5 points": ("poisson2d", 500, 30),
-    "Poisson, 7 points": ("poisson3d", 60, 10),
-    "FENL, 27 points": ("fenl", 45, 10),
-    "anisotropy along the grid": ("anisotropy 1e-4", 500, 30),
-    "rotated anisotropy": ("anisotropy 1e-2, 30 degrees", 500, 30),
-    "jumps of 5 decades": ("random jumps, 5 decades", 500, 30),
-    "triangulation": ("triangulation", 200_000, 1000),
-    "circuit": ("circuit", 400, 30),
-    "elasticity in 3D": ("elasticity in 3D", 24, 6),
-    "graph with hubs": ("hubs", 16, 9),
+    "Poisson, 5 points": ("poisson2d", 500, 1000, 30),
+    "Poisson, 7 points": ("poisson3d", 60, 100, 10),
+    "FENL, 27 points": ("fenl", 45, 100, 10),
+    "anisotropy along the grid": ("anisotropy 1e-4", 500, 1000, 30),
+    "rotated anisotropy": ("anisotropy 1e-2, 30 degrees", 500, 1000, 30),
+    "jumps of 5 decades": ("random jumps, 5 decades", 500, 1000, 30),
+    "triangulation": ("triangulation", 200_000, 1_000_000, 1000),
+    "circuit": ("circuit", 400, 1000, 30),
+    "elasticity in 3D": ("elasticity in 3D", 24, 48, 6),
+    "graph with hubs": ("hubs", 16, 19, 9),
 }
-#: Solver of opponents/solvers.py -> the name of its Python.
+#: Solver of opponents/solvers.py -> the name of its Python, by device.
 OPPONENTS = {
-    "PyAMG, smoothed aggregation": "PyAMG",
-    "PyAMG, Ruge-Stuben": "PyAMG",
-    "PETSc's gamg": "PETSc",
-    "hypre's BoomerAMG": "hypre",
-    "hypre's BoomerAMG, for 3D": "hypre",
-    "Pardiso": "Pardiso",
+    "cpu": {
+        "PyAMG, smoothed aggregation": "PyAMG",
+        "PyAMG, Ruge-Stuben": "PyAMG",
+        "PETSc's gamg": "PETSc",
+        "hypre's BoomerAMG": "hypre",
+        "hypre's BoomerAMG, for 3D": "hypre",
+        "Pardiso": "Pardiso",
+    },
+    "gpu": {
+        "CuPy's CG": "CuPy",
+        "CuPy's CG with Jacobi": "CuPy",
+        "torch-sla's CG with Jacobi": "torch-sla",
+        "AmgX, classical": "AmgX",
+        "AmgX, aggregation": "AmgX",
+        "PyAMG, smoothed aggregation": "PyAMG",
+    },
 }
 OURS = """
 import json, sys
 import numpy as np, scipy.sparse
 import mcprecond
 system = np.load(sys.argv[1])
-A = scipy.sparse.csr_matrix((system["data"], system["indices"], system["indptr"]))
+A, b = scipy.sparse.csr_matrix((system["data"], system["indices"], system["indptr"])), system["b"]
+if sys.argv[3] == "gpu":
+    import cupy, cupyx.scipy.sparse
+    A, b = cupyx.scipy.sparse.csr_matrix(A), cupy.asarray(b)
 rows = []
 for _ in range(int(sys.argv[2]) + 1):
-    result = mcprecond.solve(A, system["b"], rtol=float(system["rtol"]))
+    result = mcprecond.solve(A, b, rtol=float(system["rtol"]))
     rows.append((1e3 * result.setup_seconds, 1e3 * result.solve_seconds))
-residual = float(np.linalg.norm(system["b"] - A @ result.x) / np.linalg.norm(system["b"]))
+r = b - A @ result.x
+residual = float((r @ r) ** 0.5 / (b @ b) ** 0.5)
 setups, solves = (list(each) for each in zip(*rows[1:]))
 stages = [f"{stage.name} {stage.iterations}" for stage in result.stages]
 found = {"setup_ms": setups, "solve_ms": solves, "iterations": result.iterations, "residual": residual}
@@ -74,29 +90,32 @@ print(json.dumps(found | {"stages": stages}))
 
 
 def main() -> None:
-    parser = parser_of(__doc__, device=False, repeats=3)
-    parser.add_argument("--python", nargs="*", default=[], metavar="NAME=COMMAND", help="of PETSc, hypre, Pardiso")
+    parser = parser_of(__doc__, repeats=3)
+    parser.add_argument("--python", nargs="*", default=[], metavar="NAME=COMMAND", help="of other packages")
     parser.add_argument("--cases", nargs="+", choices=CASES, default=[*CASES])
     arguments = parser.parse_args()
-    pythons = {"PyAMG": sys.executable} | dict(given.split("=", 1) for given in arguments.python)
-    given = arguments.small, arguments.repeats, pythons
+    pythons = dict.fromkeys(("PyAMG", "CuPy"), sys.executable) | dict(each.split("=", 1) for each in arguments.python)
+    given = arguments.device, arguments.small, arguments.repeats, pythons
     cases = {name: partial(measure_case, name, *given) for name in arguments.cases}
     measure_each("side-by-side", arguments, cases, MULTIGRID, peers=("pyamg",), rtol=RTOL)
 
 
-def measure_case(name: str, small: bool, repeats: int, pythons: dict[str, str]) -> dict[str, Any]:
-    family, size, trial = CASES[name]
-    made = FAMILIES[family].make(trial if small else size)
+def measure_case(name: str, device: str, small: bool, repeats: int, pythons: dict[str, str]) -> dict[str, Any]:
+    family, of_cpu, of_gpu, trial = CASES[name]
+    made = FAMILIES[family].make(trial if small else of_gpu if device == "gpu" else of_cpu)
     A = made.A if isinstance(made, System) else made.tocsr()
     b = A @ np.random.default_rng(SEED).uniform(-1, 1, A.shape[0])
     threads = str(os.cpu_count())
     with tempfile.NamedTemporaryFile(suffix=".npz") as file:
         np.savez(file.name, data=A.data, indices=A.indices, indptr=A.indptr, b=b, rtol=RTOL)
-        ours = [sys.executable, "-c", OURS, file.name, str(repeats)]
-        rows = [measured("solve(A, b)", ours, threads), measured("solve(A, b), one thread", ours, "1")]
-        for solver, owner in OPPONENTS.items():
+        ours = [sys.executable, "-c", OURS, file.name, str(repeats), device]
+        rows = [measured("solve(A, b)", ours, threads)]
+        if device == "cpu":
+            rows.append(measured("solve(A, b), one thread", ours, "1"))
+        for solver, owner in OPPONENTS[device].items():
             if owner in pythons:
-                command = [*shlex.split(pythons[owner]), str(WORKER), solver, file.name, str(repeats)]
+                times = 1 if device == "gpu" and owner == "PyAMG" else repeats
+                command = [*shlex.split(pythons[owner]), str(WORKER), solver, file.name, str(times)]
                 rows.append(measured(solver, command, threads))
     return {"unknowns": A.shape[0], "nnz": int(A.nnz), "solvers": rows}
 

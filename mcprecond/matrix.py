@@ -29,6 +29,7 @@ from mcprecond.backends import (
 )
 from mcprecond.backends.arguments import FLOATS
 from mcprecond.backends.hashing import mix64
+from mcprecond.backends.inputs import any_of
 from mcprecond.backends.sorting import lower_bound
 from mcprecond.backends.team.atomics import atomic_add, atomic_max, atomic_or
 from mcprecond.numbering import compact_order
@@ -228,12 +229,15 @@ class AdmittedMatrix:
 
     def operand(self) -> Any:
         """The matrix for products of its library: a copy unless it is canonical, since CuPy sorts rows in place."""
-        return self.csr if self.is_canonical else self.csr.copy()
+        if not self.is_canonical:
+            return self.csr.copy()
+        return canonical_csr(self.csr.data, self.csr.indices, self.csr.indptr, self.shape, self.backend)
 
     def magnitudes(self) -> Any:
         """The magnitudes of the entries, as a new matrix in CSR form; see `operand`."""
         csr = self.operand()
-        return self.backend.sparse.csr_matrix((abs(csr.data), csr.indices, csr.indptr), shape=self.shape)
+        csr.data = abs(csr.data)
+        return csr
 
     def on(self, backend: Backend) -> AdmittedMatrix:
         """The same matrix on another device."""
@@ -463,7 +467,7 @@ def rows_of(indptr: Any, indices: Any, xp: Any) -> Any:
 def refuse_not_finite_entry(csr: Any, backend: Backend, name: str = "A") -> None:
     """Raise ValueError if a value of a checked CSR matrix is NaN or infinite, naming its row."""
     finite = backend.xp.isfinite(csr.data)
-    if not bool(finite.all()):
+    if any_of(~finite):
         k = int(backend.xp.argmin(finite))
         row, column = place_of(csr, k, backend)
         raise ValueError(f"{name} holds {csr.data[k].item()} in row {row}, column {column}; every value must be finite")
@@ -693,9 +697,9 @@ def refuse_other_pattern(matrix: AdmittedMatrix, before: Any, backend: Backend) 
             f"{csr.shape}, dtype {csr.dtype} on the {matrix.backend.name}"
         )
     same_rows, same_columns = csr.indptr is before.indptr, csr.indices is before.indices
-    if not same_rows and bool((rows := csr.indptr != before.indptr).any()):
+    if not same_rows and any_of(rows := csr.indptr != before.indptr):
         row = int(rows.argmax()) - 1
-    elif not same_columns and bool((columns := csr.indices != before.indices).any()):
+    elif not same_columns and any_of(columns := csr.indices != before.indices):
         row = int(backend.xp.searchsorted(csr.indptr, columns.argmax(), side="right")) - 1
     else:
         return

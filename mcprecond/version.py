@@ -1,3 +1,3 @@
 """The version, for those who must not import the whole package."""
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"

@@ -2,20 +2,40 @@
 
     python benchmarks/opponents/solvers.py NAME SYSTEM.npz REPEATS
 
-reads the arrays data, indices, indptr and b, and the number rtol, solves once to warm up, and then REPEATS times from
-the matrix on. It prints a line of JSON with the milliseconds of each setup and each solve, the iterations, and the
-relative residual of the last solution. `benchmarks/side_by_side.py` calls it. It imports nothing of this project.
+reads the arrays data, indices, indptr and b, and the number rtol, puts them where the solver wants them, solves once to
+warm up, and then REPEATS times from the matrix on. It prints a line of JSON with the milliseconds of each setup and of
+each solve, the iterations, and the relative residual of the last solution. `benchmarks/side_by_side.py` calls it. It
+imports nothing of this project.
+
+AmgX is the library `libamgxsh.so` of the folder that the variable AMGX names, which also has AmgX's folder `configs`,
+and a file `version`.
 """
 
 import contextlib
+import ctypes
+import functools
+import importlib.metadata
 import json
+import os
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import scipy.sparse
 
-MOST = 2000
+MOST = 10_000
+#: The package of each solver, by how its name begins.
+PACKAGES = {
+    "PyAMG": "pyamg",
+    "PETSc": "petsc4py",
+    "hypre": "petsc4py",
+    "Pardiso": "pypardiso",
+    "CuPy": "cupy-cuda13x",
+    "torch-sla": "torch-sla",
+}
+#: Of AmgX: the relative residual, bytes of its memory pool, and the mode of double precision on a GPU, dDDI.
+RTOL_OF_AMGX, POOL, DOUBLES = 1e-8, 2**33, 8193
 #: PETSc's options: CG with the norm of the true residual, as all others here.
 CG = "-ksp_type cg -ksp_norm_type unpreconditioned "
 GAMG = CG + "-pc_type gamg -pc_gamg_threshold 0.01 -mg_levels_esteig_ksp_type cg "
@@ -32,18 +52,29 @@ def main():
     system = np.load(path)
     n = len(system["b"])
     A = scipy.sparse.csr_matrix((system["data"], system["indices"], system["indptr"]), shape=(n, n))
-    set_up, solve = SOLVERS[name]
+    set_up, solve, *places = SOLVERS[name]
     b, rtol, setups, solves = system["b"], float(system["rtol"]), [], []
+    placed = places[0](A, b) if places else (A, b)
     for _ in range(repeats + 1):
         started = time.perf_counter()
-        solver = set_up(A)
+        solver = set_up(placed[0])
         ready = time.perf_counter()
-        x, iterations = solve(solver, b, rtol)
+        x, iterations = solve(solver, placed[1], rtol)
         setups.append(1e3 * (ready - started))
         solves.append(1e3 * (time.perf_counter() - ready))
-    residual = float(np.linalg.norm(b - A @ x) / np.linalg.norm(b))
+        if hasattr(solver, "close"):
+            solver.close()
+    residual = float(np.linalg.norm(b - A @ (x.get() if places else x)) / np.linalg.norm(b))
     found = {"setup_ms": setups[1:], "solve_ms": solves[1:], "iterations": iterations, "residual": residual}
-    print(json.dumps(found))
+    print(json.dumps(found | {"version": version_of(name)}))
+
+
+def version_of(name):
+    """The version of the package that has a solver; of AmgX what the file `version` of its folder says."""
+    if name.startswith("AmgX"):
+        return "AmgX " + (Path(os.environ["AMGX"]) / "version").read_text().strip()
+    (package,) = (package for start, package in PACKAGES.items() if name.startswith(start))
+    return f"{package} {importlib.metadata.version(package)}"
 
 
 def solve_by_pyamg(hierarchy, b, rtol):
@@ -111,6 +142,116 @@ def solve_by_pardiso(factors, b, rtol):
     return solver.solve(upper, b), 0
 
 
+# On a GPU. Matrix and vector are there already; a setup or a solve has ended when the GPU is done.
+
+
+def on_gpu(A, b):
+    import cupy
+    import cupyx.scipy.sparse
+
+    return cupyx.scipy.sparse.csr_matrix(A), cupy.asarray(b)
+
+
+def alone(A):
+    return A, None
+
+
+def with_jacobi(A):
+    import cupyx.scipy.sparse.linalg
+
+    scales = 1 / A.diagonal()
+    return A, cupyx.scipy.sparse.linalg.LinearOperator(A.shape, lambda v: scales * v)
+
+
+def solve_by_cupy(solver, b, rtol):
+    import cupy
+    import cupyx.scipy.sparse.linalg
+
+    (A, M), steps = solver, []
+    x, _ = cupyx.scipy.sparse.linalg.cg(A, b, rtol=rtol, maxiter=MOST, M=M, callback=lambda _: steps.append(1))
+    cupy.cuda.Device().synchronize()
+    return x, len(steps)
+
+
+def for_torch(A):
+    """The matrix as torch-sla takes it: values, rows, columns and shape."""
+    import torch
+
+    coo = A.tocoo()
+    return *(torch.as_tensor(array) for array in (coo.data, coo.row.astype("int64"), coo.col.astype("int64"))), A.shape
+
+
+def solve_by_torch(A, b, rtol):
+    import cupy
+    import torch
+    import torch_sla
+
+    by = {"backend": "pytorch", "method": "cg", "preconditioner": "jacobi"}
+    x, said = torch_sla.solve(A, torch.as_tensor(b), rtol=rtol, atol=0.0, maxiter=MOST, return_info=True, **by)
+    torch.cuda.synchronize()
+    return cupy.from_dlpack(x.detach()), said.iter_count
+
+
+class AmgX:
+    """A solver that AmgX ships the configuration of; the matrix is uploaded from the GPU, too."""
+
+    def __init__(self, configuration, A):
+        self.resources, config = amgx_with(configuration)
+        self.matrix, self.solver, self.right, self.x = (ctypes.c_void_p() for _ in range(4))
+        rows = (ctypes.c_void_p(array.data.ptr) for array in (A.indptr, A.indices, A.data))
+        call_amgx("matrix_create", ctypes.byref(self.matrix), self.resources, DOUBLES)
+        call_amgx("matrix_upload_all", self.matrix, A.shape[0], A.nnz, 1, 1, *rows, None)
+        call_amgx("solver_create", ctypes.byref(self.solver), self.resources, DOUBLES, config)
+        call_amgx("solver_setup", self.solver, self.matrix)
+
+    def solve(self, b, rtol):
+        import cupy
+
+        if rtol != RTOL_OF_AMGX:
+            raise ValueError(f"AmgX is set up for a residual of {RTOL_OF_AMGX}, not {rtol}")
+        found, iterations = cupy.empty_like(b), ctypes.c_int()
+        for vector in (self.right, self.x):
+            call_amgx("vector_create", ctypes.byref(vector), self.resources, DOUBLES)
+        call_amgx("vector_upload", self.right, len(b), 1, ctypes.c_void_p(b.data.ptr))
+        call_amgx("vector_set_zero", self.x, len(b), 1)
+        call_amgx("solver_solve_with_0_initial_guess", self.solver, self.right, self.x)
+        call_amgx("vector_download", self.x, ctypes.c_void_p(found.data.ptr))
+        cupy.cuda.Device().synchronize()
+        call_amgx("solver_get_iterations_number", self.solver, ctypes.byref(iterations))
+        return found, iterations.value
+
+    def close(self):
+        call_amgx("solver_destroy", self.solver)
+        for vector in (self.right, self.x):
+            call_amgx("vector_destroy", vector)
+        call_amgx("matrix_destroy", self.matrix)
+
+
+def call_amgx(name, *arguments):
+    if code := getattr(amgx_library(), f"AMGX_{name}")(*arguments):
+        raise RuntimeError(f"AMGX_{name} returned {code}")
+
+
+@functools.cache
+def amgx_library():
+    return ctypes.CDLL(str(Path(os.environ["AMGX"]) / "libamgxsh.so"))
+
+
+@functools.cache
+def amgx_with(configuration):
+    """AmgX's handles of resources and of a configuration."""
+    settings = json.loads((Path(os.environ["AMGX"]) / "configs" / f"{configuration}.json").read_text())
+    settings["device_mem_pool_size"] = POOL
+    settings["solver"] |= {"tolerance": RTOL_OF_AMGX, "max_iters": MOST, "convergence": "RELATIVE_INI"}
+    for part in (settings["solver"], settings["solver"]["preconditioner"]):
+        part |= {"print_solve_stats": 0, "print_grid_stats": 0, "obtain_timings": 0}
+    config, resources = ctypes.c_void_p(), ctypes.c_void_p()
+    call_amgx("initialize")
+    call_amgx("config_create", ctypes.byref(config), json.dumps(settings).encode())
+    call_amgx("resources_create_simple", ctypes.byref(resources), config)
+    return resources, config
+
+
 SOLVERS = {
     "PyAMG, smoothed aggregation": (smoothed_aggregation, solve_by_pyamg),
     "PyAMG, Ruge-Stuben": (ruge_stuben, solve_by_pyamg),
@@ -118,6 +259,11 @@ SOLVERS = {
     "hypre's BoomerAMG": (petsc(BOOMERAMG), solve_by_petsc),
     "hypre's BoomerAMG, for 3D": (petsc(BOOMERAMG_3D), solve_by_petsc),
     "Pardiso": (pardiso, solve_by_pardiso),
+    "CuPy's CG": (alone, solve_by_cupy, on_gpu),
+    "CuPy's CG with Jacobi": (with_jacobi, solve_by_cupy, on_gpu),
+    "torch-sla's CG with Jacobi": (for_torch, solve_by_torch, on_gpu),
+    "AmgX, classical": (functools.partial(AmgX, "PCG_CLASSICAL_V_JACOBI"), AmgX.solve, on_gpu),
+    "AmgX, aggregation": (functools.partial(AmgX, "PCG_AGGREGATION_JACOBI"), AmgX.solve, on_gpu),
 }
 
 if __name__ == "__main__":

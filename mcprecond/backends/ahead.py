@@ -18,8 +18,11 @@ from mcprecond.backends.kernels import KernelSet, choice_of
 #: with; macros that keep their defaults are left out. A macro without a value, such as OFFSET, has the value that the
 #: first missing kernel set has.
 SOLVE = """
+    linalg.sums
+    linalg.vectors VALUE
+    tuning.features OFFSET VALUE
     coloring.auto OFFSET
-    coloring.jp OFFSET LANES NATURAL=1
+    coloring.jp OFFSET LANES NATURAL=0,1
     coloring.coloring
     ordering.color_order OFFSET LANES=8
     storage.split OFFSET LANES SOURCE=uint8
@@ -33,33 +36,40 @@ SOLVE = """
     storage.schedule OFFSET
     storage.layouts.dia OFFSET
     storage.layouts.interleaved OFFSET ENTRY=int32
+    storage.layouts.interleaved OFFSET ENTRY=int32 SLICED_DIA=1
     storage.layouts.interleaved OFFSET ENTRY=uint8
     storage.layouts.interleaved OFFSET ENTRY=uint8 SLICED_DIA=1
     storage.fingerprint OFFSET VALUE
+    preconditioners.dilu OFFSET VALUE STORED=VALUE SLICED_DIA=1
+    preconditioners.elimination OFFSET VALUE STORED=VALUE PLACE=uint8 SHARE=3
     storage.values OFFSET VALUE STORED=VALUE SOURCE=uint8 LANES=32
     storage.values OFFSET VALUE STORED=VALUE SOURCE=uint8 LANES=32 SLICED_DIA=1
     coloring.ecl_gc OFFSET LANES=8
+    solvers.cg OFFSET VALUE LANES=1
+    linalg.diagonal VALUE
+    solvers.bicgstab VALUE
+    solvers.gmres VALUE
 """
 #: The kernel sets that SmoothedAggregation loads as well. LANES=4,8 stands for two variants, one with 4 and one with 8
 #: threads per row, since the lengths of rows differ from level to level. SINGLE is VALUE in single precision.
 HIERARCHY = """
     matrix OFFSET VALUE LANES=1,2,8
     multigrid.examination OFFSET VALUE LANES=2,4
+    multigrid.products OFFSET VALUE LANES=4,8,16,32 SHARING=1 WIDTH=1
+    multigrid.products OFFSET VALUE LANES=4,8,16 SHARING=1 WIDTH=0
+    multigrid.small_levels OFFSET VALUE=SINGLE STORED=SINGLE COARSE=VALUE
     multigrid.strength OFFSET VALUE LANES=4,8,16,32
     multigrid.aggregation OFFSET LANES=2,4,8,32
     multigrid.patterns OFFSET LANES=2,4,8,16,32
-    multigrid.tentative OFFSET VALUE LANES=1,4,8,16
+    multigrid.tentative OFFSET VALUE LANES=1,4,8,16,256
     multigrid.row_sums OFFSET VALUE=SINGLE,VALUE LANES=2,4,8,16
     multigrid.interpolation OFFSET VALUE LANES=4,8,16,32 UNKNOWNS=1 CANDIDATES=1
     multigrid.galerkin OFFSET VALUE UNKNOWNS=1 CANDIDATES=1
-    multigrid.products OFFSET VALUE LANES=4,8,16,32 SHARING=1 WIDTH=1
-    multigrid.products OFFSET VALUE LANES=4,8 SHARING=1 WIDTH=0
     multigrid.elimination OFFSET VALUE LANES=1
     multigrid.lonely OFFSET VALUE LANES=4,8,16,32
     multigrid.units VALUE STORED=SINGLE,VALUE
     multigrid.polynomial OFFSET VALUE STORED=SINGLE LANES=1,2,4
     multigrid.polynomial OFFSET VALUE=SINGLE STORED=SINGLE LANES=1,2,4,8,16,32
-    multigrid.small_levels OFFSET VALUE=SINGLE STORED=SINGLE COARSE=VALUE
     linalg.csr OFFSET VALUE=SINGLE STORED=SINGLE ARGUMENT=SINGLE LANES=1,2,4,8,16,32
     linalg.csr OFFSET VALUE=SINGLE STORED=SINGLE ARGUMENT=VALUE LANES=1,2,4,8,16
     linalg.csr OFFSET VALUE STORED=SINGLE ARGUMENT=SINGLE LANES=1,2,4,8,16,32
@@ -69,6 +79,8 @@ HIERARCHY = """
     linalg.vectors VALUE=SINGLE,VALUE
     solvers.iteration OFFSET VALUE LANES=1,2,4
     solvers.cg OFFSET VALUE LANES=1,2,4
+    multigrid.extended OFFSET VALUE LANES=4,8,16
+    multigrid.splitting OFFSET VALUE LANES=4,8,16
 """
 #: The kernel sets that a solve for several right-hand sides loads as well.
 COLUMNS = """
@@ -82,6 +94,8 @@ COLUMNS = """
 """
 USUAL: dict[str, Any] = {"OFFSET": np.dtype(np.int32), "VALUE": np.dtype(np.float64), "LANES": 8}
 
+#: Of arrays on which operations of CuPy are called: it has other kernels for a few hundred places.
+ENTRIES = 2000
 #: What has been listed in this process: kind of solve, types and device.
 _LISTED: set[tuple[str, Any, Any, int]] = set()
 
@@ -100,16 +114,17 @@ def variants_ahead(
     """
     if kernel_set.source.stem.endswith("columns"):
         kind = COLUMNS
-    else:
-        kind = HIERARCHY if kernel_set.source.parent.name == "multigrid" else SOLVE
+    else:  # `solve` measures features of a matrix, and mostly takes multigrid
+        kind = HIERARCHY if kernel_set.source.parent.name in ("multigrid", "tuning") else SOLVE
     usual = USUAL | {name: choice for name, choice in macros.items() if name in USUAL}
     usual |= {name: np.dtype(usual[name]) for name in ("OFFSET", "VALUE")}
     usual["SINGLE"] = single(usual["VALUE"])
     key = (kind, usual["OFFSET"], usual["VALUE"], device)
     if key in _LISTED:
         return []
+    if device not in {listed[-1] for listed in _LISTED}:
+        _call_operations(device)
     _LISTED.add(key)
-    _call_operations(device)
     lines = kind.split("\n")
     variants = [variant for line in lines if line for variant in _variants(line, usual)]
     return [variant for number, variant in enumerate(variants) if variant not in variants[:number]]
@@ -132,7 +147,7 @@ def _choice(word: str, usual: dict[str, Any]) -> Any:
 
 
 def _call_operations(device: int) -> None:
-    """On arrays of two numbers, call the operations of CuPy for each of which it compiles a kernel, in a thread."""
+    """On small arrays, call the operations of CuPy for each of which it compiles a kernel, in a thread."""
     import cupy
 
     def call() -> None:
@@ -146,7 +161,9 @@ def _call_operations(device: int) -> None:
 
 def _operations(cupy: Any) -> list[Callable[[], Any]]:
     """What to call, in the order in which a first solve does."""
-    ints, longs, bytes_, mask = (cupy.zeros(2, kind) for kind in ("int32", "int64", "uint8", "bool"))
+    kinds = "int32", "int64", "uint8", "bool", "float32", "float64"
+    ints, longs, bytes_, mask, singles, doubles = (cupy.zeros(ENTRIES, kind) for kind in kinds)
+    number, square = cupy.zeros(()), cupy.eye(2)
     return [
         lambda: cupy.arange(2, dtype="int32"),
         lambda: longs.astype("int32"),
@@ -159,5 +176,49 @@ def _operations(cupy: Any) -> list[Callable[[], Any]]:
         lambda: cupy.searchsorted(ints, ints),
         lambda: cupy.full(2, 1.0),
         lambda: cupy.full(2, 1, "int64"),
-        lambda: abs(cupy.zeros(2)),
+        lambda: abs(doubles),
+        # What a hierarchy needs,
+        lambda: cupy.tile(cupy.eye(1), (2, 1)),
+        lambda: ints.__setitem__(slice(1), ints[:1]),
+        lambda: doubles.__setitem__(slice(1), doubles[:1]),
+        lambda: singles.astype("float64"),
+        lambda: doubles.astype("float32"),
+        lambda: cupy.tril(square),
+        lambda: square.diagonal().copy(),
+        lambda: cupy.asfortranarray(square),
+        lambda: cupy.full(2, 1, "int32"),
+        # CG and its estimates of errors,
+        lambda: longs[0].fill(0),
+        lambda: number.fill(0.0),
+        lambda: longs.fill(0),
+        lambda: 2.0 * doubles,
+        lambda: cupy.sqrt(doubles),
+        lambda: doubles * doubles,
+        lambda: doubles**2,
+        lambda: doubles > 0.0,
+        lambda: cupy.where(mask, doubles, 1.0),
+        lambda: doubles / doubles,
+        lambda: doubles + doubles,
+        # colors and their blocks,
+        lambda: ints.__setitem__(ints, ints),
+        lambda: cupy.full(2, 1, "uint8"),
+        lambda: cupy.ones(2, "bool"),
+        lambda: cupy.ones(2, "int32"),
+        lambda: doubles[ints],
+        lambda: ints[ints],
+        lambda: ints - ints,
+        lambda: ints + ints,
+        lambda: 1 + ints,
+        lambda: ints == ints,
+        # and the check of symmetry, and what else is asked of a matrix.
+        lambda: cupy.where(number > 0.0, number, 1.0),
+        lambda: cupy.where(mask, doubles, number),
+        lambda: 1.0 / doubles,
+        lambda: abs(number - number) <= 2.0 * number,
+        lambda: doubles == 0.0,
+        lambda: cupy.sqrt(number),
+        lambda: doubles > doubles,
+        lambda: doubles / 2.0,
+        lambda: doubles / number,
+        lambda: doubles * 2.0,
     ]

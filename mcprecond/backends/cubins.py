@@ -9,12 +9,14 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import itertools
 import os
 import queue
 import re
 import subprocess
 import sys
 import threading
+from collections.abc import Iterable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +57,7 @@ class Program:
 #: no process has begun to compile it.
 _CODES: dict[Program, Future[bytes]] = {}
 _LOCK = threading.Lock()
+_CALLS = itertools.count()  # of compile_ahead
 
 
 def machine_code(program: Program) -> bytes:
@@ -94,25 +97,29 @@ def read_kept(program: Program) -> bytes | None:
     return code if hashlib.sha256(code).digest() == digest else None
 
 
-def compile_ahead(program: Program) -> None:
-    """Let a process compile a program as soon as a core is free, unless its machine code is kept."""
-    if read_kept(program):
-        return
-    with _LOCK:
-        if program in _CODES:
-            return
-        code = _CODES[program] = Future()
-    _waiting().put((code, program))
+def compile_ahead(programs: Iterable[Program]) -> None:
+    """Let processes compile programs as soon as cores are free, in this order and before what waits of earlier calls;
+    those whose machine code is kept are left out.
+    """
+    call = next(_CALLS)
+    for place, program in enumerate(programs):
+        if read_kept(program):
+            continue
+        with _LOCK:
+            if program in _CODES:
+                continue
+            code = _CODES[program] = Future()
+        _waiting().put((-call, place, code, program))
 
 
 @functools.cache
-def _waiting() -> queue.SimpleQueue[tuple[Future[bytes], Program]]:
+def _waiting() -> queue.PriorityQueue[tuple[int, int, Future[bytes], Program]]:
     """The programs that wait for a core. The threads that take them end with the process, whatever is left."""
-    waiting: queue.SimpleQueue[tuple[Future[bytes], Program]] = queue.SimpleQueue()
+    waiting: queue.PriorityQueue[tuple[int, int, Future[bytes], Program]] = queue.PriorityQueue()
 
     def work() -> None:
         while True:
-            code, program = waiting.get()
+            *_, code, program = waiting.get()
             if code.set_running_or_notify_cancel():
                 _complete(code, program)
 

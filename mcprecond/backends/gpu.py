@@ -168,8 +168,7 @@ def _variant(backend: GpuBackend, kernel_set: KernelSet, macros: tuple[tuple[str
     chosen = dict(macros)
     program = _program(kernel_set, chosen, device)
     if not read_kept(program):
-        for other in variants_ahead(kernel_set, chosen, device):
-            compile_ahead(_program(*other, device))
+        compile_ahead(_program(*other, device) for other in variants_ahead(kernel_set, chosen, device))
     return Kernels(_launchers(kernel_set, program, chosen.get("LANES", 1), device), backend, kernel_set, chosen)
 
 

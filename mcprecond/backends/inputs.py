@@ -125,6 +125,18 @@ def first_place(mask: Any, xp: Any) -> int | None:
     return int(places[0]) if places.size else None
 
 
+def any_of(mask: Any) -> bool:
+    """Whether a mask is true in some place: for ``mask.any()`` and ``mask.all()`` CuPy compiles for seconds, and for
+    the largest byte it does not.
+    """
+    return bool(mask.size) and bool(mask.view(np.uint8).max())
+
+
+def count_true(mask: Any, xp: Any) -> int:
+    """How many places of a mask are true, or not zero: CuPy compiles for seconds for sums of narrow integers, too."""
+    return len(xp.flatnonzero(mask))
+
+
 def refuse_not_finite(array: Any, backend: Backend, name: str = "b") -> None:
     """Raise ValueError if an array holds NaN or infinity, naming the first row, and the column if it has several."""
     position = first_place(~backend.xp.isfinite(array), backend.xp)

@@ -10,7 +10,7 @@ import numpy as np
 from mcprecond.backends import Backend, KernelSet, compile_loop, compile_part
 from mcprecond.backends.arguments import did_you_mean
 from mcprecond.backends.hashing import mix
-from mcprecond.backends.inputs import integers
+from mcprecond.backends.inputs import any_of, integers
 from mcprecond.backends.team.atomics import atomic_add
 from mcprecond.coloring.graph import Graph
 from mcprecond.coloring.heap import heap_of, raise_key, take_first
@@ -77,7 +77,7 @@ def permutation(order: Any, n: int, backend: Backend, name: str = "order", names
     if sequence.shape != (n,):
         raise ValueError(f"{wanted}, got an array of shape {sequence.shape}")
     wrong = xp.sort(sequence) != xp.arange(n)
-    if bool(wrong.any()):
+    if any_of(wrong):
         # The first place of the sorted array that differs: what is there is too small, occurs twice, or is too large.
         place = int(wrong.argmax())
         found = int(xp.sort(sequence)[place])

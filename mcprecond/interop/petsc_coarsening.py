@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import Backend
+from mcprecond.backends.inputs import any_of
 from mcprecond.coloring.graph import Graph
 from mcprecond.interop.petsc_halo import Ranks
 from mcprecond.interop.petsc_matrix import Rows
@@ -80,7 +81,7 @@ class Step:
         xp, coarse, R = matrix.backend.xp, self.galerkin.coarse.renewed(), self.galerkin.R
         rounding, diagonal = CANCELED * float(np.finfo(coarse.dtype).eps), coarse.diagonal()[: self.own]
         uncoupled = without_couplings(R, matrix.diagonal(), matrix.backend)[: self.own]
-        if ranks.sum(int(xp.count_nonzero(~(diagonal >= -rounding * uncoupled)))):
+        if ranks.sum(int(any_of(~(diagonal >= -rounding * uncoupled)))):
             raise ValueError(f"the matrix of level {level} has negative entries on its diagonal, {NOT_DEFINITE}")
         canceled = xp.flatnonzero(diagonal <= rounding * uncoupled)
         if len(canceled):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends.arguments import integer, one_of, real, single, stored_dtype
+from mcprecond.backends.inputs import any_of
 from mcprecond.interop import petsc_memory
 from mcprecond.interop.petsc_coarsening import Step, new_step
 from mcprecond.interop.petsc_cycle import CycleAcross, LevelAcross, Whole
@@ -243,7 +244,7 @@ def has_contrasts(rows: Rows) -> bool:
 
 def are_equal(a: Any, b: Any) -> bool:
     """Whether two arrays have the same shape and values."""
-    return a.shape == b.shape and bool((a == b).all())
+    return a.shape == b.shape and not any_of(a != b)
 
 
 def refuse_unfit(rows: Rows) -> None:

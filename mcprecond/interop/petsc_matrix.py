@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import Backend, KernelSet, offset_type
+from mcprecond.backends.inputs import any_of
 from mcprecond.interop import petsc_memory
 from mcprecond.interop.petsc_halo import Halo, Ranks, Request, ranges_of
 from mcprecond.linalg.csr import Csr, lanes_for
@@ -104,7 +105,7 @@ class Rows:
     @cached_property
     def is_finite(self) -> bool:
         """Whether all values of all ranks are. Collective."""
-        return not self.ranks.sum(int(not self.backend.xp.isfinite(self.whole.data).all()))
+        return not self.ranks.sum(int(any_of(~self.backend.xp.isfinite(self.whole.data))))
 
     @cached_property
     def is_symmetric(self) -> bool:

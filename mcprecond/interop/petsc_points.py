@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from mcprecond.backends.inputs import count_true
 from mcprecond.interop.petsc_coarsening import Step
 from mcprecond.interop.petsc_matrix import Rows
 from mcprecond.interop.petsc_overlap import LAYERS, Overlap
@@ -75,7 +76,7 @@ class PointsInterpolation(Interpolation):
         around, xp, comm = self.around, self.around.backend.xp, self.around.rows.ranks.comm
         is_coarse = self._extended.numbers >= 0
         of_rank = self._extended.numbers[: around.n]
-        self.own = int((of_rank >= 0).sum())
+        self.own = count_true(of_rank >= 0, xp)
         self._first = sum(comm.allgather(self.own)[: comm.rank])
         numbers = around.extend(xp.where(of_rank >= 0, of_rank + float(self._first), -1.0)[:, None])[:, 0]
         self._columns = numbers[is_coarse].astype(np.int64)

@@ -108,7 +108,7 @@ def _inverse(dense: Any, diagonal: Any, dtype: Any, backend: Backend, sizes: Cal
     xp, n = backend.xp, len(dense)
     eps = float(np.finfo(dtype).eps)
     inverse = _definite_inverse(dense, 10 * n * eps, backend)
-    if inverse is None or float(xp.diagonal(inverse).real.max()) * eps > NEARLY:
+    if inverse is None or float(_diagonal_of(inverse, backend).max()) * eps > NEARLY:
         rounding = 1.0 if sizes is None else max(float((sizes() / diagonal).max()), 1.0)
         values, vectors = xp.linalg.eigh(dense)
         kept = values > 10 * n * eps * rounding
@@ -125,10 +125,15 @@ def _definite_inverse(dense: Any, least: float, backend: Backend) -> Any:
     from cupyx.scipy.linalg import solve_triangular
 
     factor = xp.linalg.cholesky(dense)  # CuPy does not raise, but leaves pivots that are not positive
-    if not bool((xp.diagonal(factor).real > least**0.5).all()):
+    if not (_diagonal_of(factor, backend) > least**0.5).all():
         return None
     inverse = solve_triangular(factor, xp.eye(len(dense), dtype=dense.dtype), lower=True, check_finite=False)
     return inverse.conj().T @ inverse
+
+
+def _diagonal_of(dense: Any, backend: Backend) -> np.ndarray:
+    """The real parts of the diagonal of a dense matrix, on the host."""
+    return backend.to_host(dense.diagonal()).real
 
 
 def general_inverse(csr: Any, backend: Backend) -> Any:

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import Backend, KernelSet, compile_inlined
+from mcprecond.backends.inputs import any_of
 from mcprecond.matrix import AdmittedMatrix, rows_of
 from mcprecond.multigrid.interpolation import Interpolation, product_with
 from mcprecond.multigrid.patterns import PARTS, Pattern, gather_rows, matrix_of_blocks, new_control
@@ -122,7 +123,7 @@ class ExtendedInterpolation(Interpolation):
         pattern = self.plain.pattern
         self.relaxed: RelaxedRows | None = None
         relaxed = None
-        if near is not None and bool((rows := near & (extended.numbers < 0)).any()):
+        if near is not None and any_of(rows := near & (extended.numbers < 0)):
             relaxed, pattern = self._relax(A, xp.flatnonzero(rows), weights, hops)
         self.csr = matrix_of_blocks(pattern, 1, 1, self.count, A.dtype, backend)
         self.pattern = self.csr.indptr, pattern[1]

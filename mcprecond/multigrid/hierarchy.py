@@ -12,7 +12,7 @@ import numpy as np
 
 from mcprecond.backends import Backend
 from mcprecond.backends.arguments import describe, flag, function, integer, one_of, real
-from mcprecond.backends.inputs import refuse_not_finite, shape_vector, vector
+from mcprecond.backends.inputs import any_of, refuse_not_finite, shape_vector, vector
 from mcprecond.linalg.csr import Csr, columns_of
 from mcprecond.linalg.dense import Dense
 from mcprecond.linalg.powers import exponent_of, times_power
@@ -564,7 +564,7 @@ class Multigrid(Preconditioner):
             None if v is None else self.backend.xp.asarray(vector(v, self.shape[0], self.origin, self.dtype, name))
             for v, name in ((b, "b"), (x0, "x0"))
         )
-        atol = atol if bool(b.any()) else max(atol, atol_of_zero)
+        atol = atol if any_of(b != 0) else max(atol, atol_of_zero)
         solver = Richardson(self.levels[0].A, self._on_device())
         told = None if callback is None else lambda x: callback(self._given_back(x))
         result = solver.solve(b, x0, rtol=rtol, atol=atol, maxiter=maxiter, callback=told)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import backend_of
+from mcprecond.backends.inputs import any_of
 
 
 def rigid_body_modes(coordinates: Any) -> Any:
@@ -45,7 +46,7 @@ def rigid_body_modes(coordinates: Any) -> Any:
         raise TypeError(f"coordinates must be real numbers, got dtype {x.dtype}")
     if x.ndim != 2 or x.shape[1] not in (2, 3):
         raise ValueError(f"coordinates must have shape (n, 2) or (n, 3), a row for each node, got {x.shape}")
-    if not bool(xp.isfinite(x).all()):
+    if any_of(~xp.isfinite(x)):
         raise ValueError("coordinates hold NaN or infinity; every value must be finite")
     n, d = x.shape
     x = x.astype(np.float64)

@@ -26,6 +26,7 @@ import numpy as np
 
 from mcprecond.backends import KernelSet, compile_inlined, compile_loop
 from mcprecond.backends.hashing import mix
+from mcprecond.backends.inputs import count_true
 from mcprecond.backends.team.atomics import atomic_add
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix
@@ -77,7 +78,7 @@ def classical_strength(A: AdmittedMatrix, theta: float, finds_stiff: bool = True
     least = theta * (1 - 8 * float(np.finfo(A.dtype).eps))  # entries at the limit count, however they are rounded
     run = kernels_for(A)
     run.find_dependences(n, A.indptr, A.indices, A.data, A.diagonal(), least, flags, influences, is_stiff)
-    has_few = finds_stiff and 0 < int(is_stiff.sum()) <= MOST_STIFF * n
+    has_few = finds_stiff and 0 < count_true(is_stiff, xp) <= MOST_STIFF * n
     return Dependences(flags, influences, is_stiff if has_few else None)
 
 

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import KernelSet, compile_inlined, compile_row
+from mcprecond.backends.inputs import count_true
 from mcprecond.linalg.csr import lanes_for
 from mcprecond.matrix import AdmittedMatrix, rows_of
 from mcprecond.multigrid.patterns import PARTS, Pattern
@@ -53,7 +54,7 @@ def points_near(A: AdmittedMatrix, is_stiff: Any, hops: int) -> Any:
     for _ in range(hops):
         run.widen(n, A.indptr, A.indices, A.data, diagonal, near, wider)
         near, wider = wider, near
-    return near if int(near.sum()) <= MOST_RELAXED * n else None
+    return near if count_true(near, A.backend.xp) <= MOST_RELAXED * n else None
 
 
 def kernels_for(A: AdmittedMatrix, row: float) -> Any:

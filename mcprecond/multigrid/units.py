@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import NUMBERS, Backend, KernelSet
-from mcprecond.backends.inputs import first_place
+from mcprecond.backends.inputs import any_of, first_place
 from mcprecond.linalg.csr import Csr, product_with
 from mcprecond.matrix import AdmittedMatrix, canonical_csr, diagonal_places, place_of, rows_of
 
@@ -182,7 +182,7 @@ def lost_entry(matrix: AdmittedMatrix, narrow: AdmittedMatrix) -> int | None:
     is too small; None if there is none.
     """
     xp, of_matrix = matrix.backend.xp, matrix.data.view(np.finfo(matrix.dtype).dtype)
-    if not bool(xp.isfinite(narrow.data).all()):
+    if any_of(~xp.isfinite(narrow.data)):
         return int(abs(of_matrix).argmax()) * matrix.data.size // of_matrix.size
     row = first_place((narrow.diagonal() == 0) & (matrix.diagonal() != 0), xp)
     return None if row is None else int(diagonal_places(matrix.csr, xp.asarray([row]), matrix.backend)[0])

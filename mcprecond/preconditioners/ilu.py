@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends.arguments import stored_dtype
+from mcprecond.backends.inputs import any_of
 from mcprecond.backends.updates import one_at_a_time
 from mcprecond.coloring.coloring import draw_sizes
 from mcprecond.linalg.hermitian import is_hermitian
@@ -256,7 +257,7 @@ class ILU0(Factored):
         unlisted = (xp.diff(self._matches[0]) == 0) & (xp.diff(offsets[0]) > 0)
         self._rows: tuple[Any, Any] = (
             (lower, lower_places),
-            (upper if bool(unlisted.any()) else xp.empty(0, np.int32), upper_places),
+            (upper if any_of(unlisted) else xp.empty(0, np.int32), upper_places),
         )
 
     def _factorize(self, csr: Any) -> None:

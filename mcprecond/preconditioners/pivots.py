@@ -17,6 +17,7 @@ import numpy as np
 
 from mcprecond.backends import compile_row
 from mcprecond.backends.arguments import did_you_mean
+from mcprecond.backends.inputs import any_of, count_true
 from mcprecond.coloring import Coloring
 from mcprecond.linalg.hermitian import is_hermitian
 from mcprecond.matrix import AdmittedMatrix
@@ -99,10 +100,10 @@ class Factored(Colored):
         Those may be low: the pivots of the exact factors are even lower.
         """
         diagonal, xp = self.blocks.diagonal.real, self.backend.xp
-        if not bool((diagonal > 0).all()):
+        if any_of(~(diagonal > 0)):
             return False
-        no_other_is_positive = csr.dtype.kind != "c" and int(xp.count_nonzero(csr.data > 0)) == len(diagonal)
-        if no_other_is_positive and not flags[SHIFTED] and bool((self._pivots > 0).all()):
+        no_other_is_positive = csr.dtype.kind != "c" and count_true(csr.data > 0, xp) == len(diagonal)
+        if no_other_is_positive and not flags[SHIFTED] and not any_of(~(self._pivots > 0)):
             return False
         blocks = self.blocks
         matrix = AdmittedMatrix.computed(csr, self.backend, blocks.longest_row, is_symmetric=False)
@@ -115,7 +116,7 @@ class Factored(Colored):
             self.shifted = Shifts(np.empty(0, np.int64), np.empty(0, self.blocks.dtype))
             return
         blocks, backend = self.blocks, self.backend
-        self._keeps_diagonal = not bool(shifts[: int(blocks.free_rows[0])].any())
+        self._keeps_diagonal = not any_of(shifts[: int(blocks.free_rows[0])] != 0)
         bad = backend.xp.flatnonzero(shifts)
         rows, amounts = (backend.to_host(array[bad]) for array in (blocks.perm, shifts))
         if len(rows) and raises:
@@ -123,7 +124,7 @@ class Factored(Colored):
                 f"the pivot of row {rows[0]} of A is zero, tiny or not finite; pass pivot='shift' to change such pivots"
             )
         far = abs(self._pivots[bad]) > MOST_OF_DIAGONAL * abs(blocks.diagonal[bad])
-        self._cancels = bool(far.any())
+        self._cancels = any_of(far)
         order = np.argsort(rows)
         self.shifted = Shifts(rows[order].astype(np.int64), amounts[order])
 

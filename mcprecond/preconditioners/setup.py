@@ -11,6 +11,7 @@ import numpy as np
 
 from mcprecond.backends import Backend, get_backend
 from mcprecond.backends.arguments import one_of, stored_dtype
+from mcprecond.backends.inputs import any_of
 from mcprecond.coloring import Coloring, Graph
 from mcprecond.coloring.orders import permutation
 from mcprecond.linalg.hermitian import is_hermitian
@@ -154,7 +155,7 @@ def store_factors(matrix: AdmittedMatrix, coloring: Coloring, pivot: str, dtype:
     xp = matrix.backend.xp
     lengths = (xp.diff(triangle.indptr) for triangle in (blocks.lower, blocks.upper))
     missing = xp.diff(matrix.indptr)[blocks.perm] == sum(lengths)
-    if pivot != "shift" and bool(missing.any()):
+    if pivot != "shift" and any_of(missing):
         row = int(blocks.perm[missing].min())
         raise ValueError(
             f"A stores no diagonal entry in row {row}, so there is no pivot; store one or pass pivot='shift' to change "

@@ -24,4 +24,6 @@ def place_matrix(A: sp.csr_matrix, backend: Backend) -> Any:
         return A
     if A.nnz >= INT32_LIMIT:
         raise ValueError(f"{A.nnz} entries are too many for int32 indices on the GPU; use device='cpu'")
-    return backend.sparse.csr_matrix(A)
+    placed = backend.sparse.csr_matrix(A)
+    placed.has_canonical_format = A.has_canonical_format  # otherwise the first product checks it
+    return placed

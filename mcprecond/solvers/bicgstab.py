@@ -170,7 +170,8 @@ class BiCGStab(Iteration):
         rho = norm * norm
         self.shadow[...] = self.r
         if self.breakdowns and self._state == RUNNING:
-            self.shadow += (SHADOW * norm / math.sqrt(self.n) * signs(self.n, self.breakdowns, xp)).astype(self.dtype)
+            size = SHADOW * norm / math.sqrt(self.n)
+            self.shadow += (size * signs(self.n, self.breakdowns, self.backend)).astype(self.dtype)
             rho = self.backend.to_host(total(self.shadow.conj() * wide_vector(self.r), self.backend)).item()
         self.p.fill(0)
         self.v.fill(0)

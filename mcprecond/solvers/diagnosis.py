@@ -30,9 +30,9 @@ def is_unsymmetric(matrix: AdmittedMatrix) -> bool:
     """
     if not matrix.data.size:
         return False
-    xp, A, scales = matrix.backend.xp, product_with(matrix), _scales(matrix)
+    A, scales = product_with(matrix), _scales(matrix)
     with np.errstate(all="ignore"):
-        x, y = ((scales * signs(len(scales), seed, xp)).astype(matrix.dtype) for seed in (1, 2))
+        x, y = ((scales * signs(len(scales), seed, matrix.backend)).astype(matrix.dtype) for seed in (1, 2))
         one, other = x * A.times(y), y * A.times(x)
         difference = abs(total(one, matrix.backend) - total(other, matrix.backend).conj())
         size = total(abs(one) + abs(other), matrix.backend)

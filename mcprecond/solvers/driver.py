@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mcprecond.backends import Backend
-from mcprecond.backends.inputs import refuse_not_finite
+from mcprecond.backends.inputs import any_of, refuse_not_finite
 from mcprecond.linalg.accurate import find_accurate_residual
 from mcprecond.linalg.csr import Csr
 from mcprecond.linalg.powers import power_times, times_power
@@ -264,7 +264,7 @@ def solution_of(iteration: Iteration, reason: Reason, b: Any) -> tuple[Any, floa
     """
     x, xp = iteration.solution(), iteration.backend.xp
     # An unknown without entries in its column may overflow while residuals do not.
-    has_room = (reason is Reason.CONVERGED and not iteration.shift) or bool(xp.isfinite(x).all())
+    has_room = (reason is Reason.CONVERGED and not iteration.shift) or not any_of(~xp.isfinite(x))
     if has_room and not iteration.is_iterate(x):  # digits were lost to underflow
         iteration.replace_iterate(times_power(x, iteration.shift, xp))
         iteration.measure_residual()

@@ -22,6 +22,7 @@ from typing import Any, cast
 import numpy as np
 
 from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_loop, compile_part, compile_row
+from mcprecond.backends.inputs import any_of
 from mcprecond.linalg.accurate import find_accurate_residual
 from mcprecond.linalg.csr import Csr
 from mcprecond.linalg.operator import Operator
@@ -247,7 +248,7 @@ class Iteration:
 
     def is_iterate(self, x: Any) -> bool:
         """Whether a vector in the caller's units, where digits may be lost to underflow, is the iterate."""
-        return not self.shift or bool((times_power(x, self.shift, self.backend.xp) == self.iterate()).all())
+        return not self.shift or not any_of(times_power(x, self.shift, self.backend.xp) != self.iterate())
 
     def norm_in_units(self, norm: float) -> float:
         """A norm of residuals in the caller's units; infinite where it overflows."""
@@ -349,7 +350,7 @@ class Iteration:
     def keep_best(self) -> None:
         """Keep the iterate if its residual, which has been measured, is the least one so far."""
         norm = self.norm_in_units(self.true_residual_norm)
-        if norm < self.best_norm and self.is_iterate(x := self.solution()) and bool(self.backend.xp.isfinite(x).all()):
+        if norm < self.best_norm and self.is_iterate(x := self.solution()) and not any_of(~self.backend.xp.isfinite(x)):
             self.best, self.best_norm = x, norm
 
     def best_solution(self) -> Any:

@@ -11,6 +11,7 @@ import numpy as np
 
 from mcprecond.backends import NUMBERS, Backend, KernelSet, compile_loop, compile_part
 from mcprecond.backends.arguments import flag, real
+from mcprecond.backends.inputs import any_of
 from mcprecond.linalg.hermitian import first_unsymmetric
 from mcprecond.linalg.operator import Operator
 from mcprecond.matrix import AdmittedMatrix, admit_matrix
@@ -222,8 +223,8 @@ class MINRESSolver(Solver):
         v, eps = iteration.r if M is None else M @ iteration.r, float(np.finfo(self.matrix.dtype).eps)
         with np.errstate(all="ignore"):
             v = v / abs(v).max()
-            product = self.matrix.csr @ v
-        if not bool(self._backend.xp.isfinite(product).all()):
+            product = self.matrix.operand() @ v
+        if any_of(~self._backend.xp.isfinite(product)):
             return None
         solver = MINRESSolver(self.matrix, self.M)
         solver._is_refining = True

@@ -16,7 +16,7 @@ import numpy as np
 from mcprecond.backends import NUMBERS, Backend, KernelSet, backend_of, compile_loop
 from mcprecond.backends.arguments import describe
 from mcprecond.backends.cuda_source import BLOCK
-from mcprecond.backends.inputs import first_place
+from mcprecond.backends.inputs import any_of, first_place
 from mcprecond.linalg.csr import Csr, columns_of, product_with
 from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.sums import norm, total
@@ -100,7 +100,7 @@ def admit_vectors(nullspace: Any, matrix: AdmittedMatrix) -> Any:
     if first_place(~origin.xp.isfinite(array).reshape(-1), origin.xp) is not None:
         raise ValueError("nullspace holds NaN or infinity; every value must be finite")
     zero = (array == 0).all(axis=0)
-    if n and bool(zero.any()):
+    if n and any_of(zero):
         raise ValueError(f"column {int(zero.argmax())} of nullspace is zero; leave it out")
     return matrix.backend.xp.asarray(array)
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends.arguments import function, integer, one_of, tolerance
-from mcprecond.backends.inputs import promote, refuse_not_finite, shape_columns, shape_vector
+from mcprecond.backends.inputs import any_of, promote, refuse_not_finite, shape_columns, shape_vector
 from mcprecond.linalg.hermitian import is_hermitian
 from mcprecond.linalg.operator import Operator
 from mcprecond.linalg.powers import exponent_of, power_times, square_times, times_power
@@ -206,7 +206,7 @@ class Solver:
             of_product = None if self.A_is_operator else partial(exponent_of_product, self.matrix, own_guess)
             norm, is_zero = choose_units(system, b, guess, exponent_of_A, backend, of_product)
             own_b.append(self._project_b(system.part_of(b), system))
-            if self.knows_zero and norm == 0 and not bool(own_b[-1].any()):
+            if self.knows_zero and norm == 0 and not any_of(own_b[-1] != 0):
                 if b.ndim == 1:
                     self._free.setdefault(key, []).append((iteration, stack))
                     elapsed = time.perf_counter() - started

@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from mcprecond.backends.inputs import any_of
 from mcprecond.matrix import REMEDY_FOR_ZERO_ROW, AdmittedMatrix, place_of, refuse_not_finite_entry
 from mcprecond.storage.fingerprint import Fingerprint
 
@@ -14,7 +15,7 @@ def refuse_singular(blocks: Any) -> NoReturn:
     """Raise ValueError for an entry of the diagonal that is zero, missing, or too small to divide by; names a row."""
     xp = blocks.backend.xp
     singular = (blocks.diagonal == 0) | ~xp.isfinite(blocks.dinv)
-    if bool(singular.any()):
+    if any_of(singular):
         row = int(blocks.perm[singular].min())
         value = blocks.diagonal[int(blocks.inverse[row])].item()
         raise ValueError(

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from mcprecond.backends import Backend, KernelSet
+from mcprecond.backends.inputs import count_true
 
 KERNELS = KernelSet(__file__, "OFFSET")
 
@@ -73,7 +74,7 @@ def cut_long_rows(slices: Any, lower_indptr: Any, upper_indptr: Any, backend: Ba
     records[:-1, 0], records[:-1, 1] = first[owner], xp.where(is_cut, -of_row, end[owner])
     records[:-1, 2], records[:-1, 3] = piece, xp.where(is_cut, before, 0)
     records[-1] = xp.asarray([len(lower_indptr) - 1, len(lower_indptr) - 1, 0, 0], dtype=np.int32)
-    return records, int(is_cut.sum())
+    return records, count_true(is_cut, xp)
 
 
 def rows_per_slice(sizes: np.ndarray, entries: float, warps: int) -> np.ndarray:

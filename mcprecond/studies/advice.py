@@ -13,7 +13,7 @@ import numpy as np
 
 from mcprecond.backends import backend_of
 from mcprecond.backends.arguments import flag, function, integer, real
-from mcprecond.backends.inputs import refuse_not_finite, shape_vector
+from mcprecond.backends.inputs import any_of, refuse_not_finite, shape_vector
 from mcprecond.backends.team import get_threads, set_threads
 from mcprecond.linalg.hermitian import is_hermitian
 from mcprecond.matrix import AdmittedMatrix
@@ -187,7 +187,7 @@ def has_constant_null_space(matrix: AdmittedMatrix) -> bool:
     """Whether the rows of A sum to zero, up to rounding."""
     ones = matrix.backend.xp.ones(matrix.shape[0], matrix.dtype)
     sums, sizes = abs(matrix.operand() @ ones), matrix.magnitudes() @ abs(ones)
-    return bool((sums <= ROUNDING * np.finfo(matrix.dtype).eps * sizes).all())
+    return not any_of(~(sums <= ROUNDING * np.finfo(matrix.dtype).eps * sizes))
 
 
 def project(v: Any, basis: Any) -> Any:

@@ -74,7 +74,7 @@ def test_a_run_keeps_what_the_same_code_has_measured(tmp_path):
         "advection.py cpu --repeats 1 --flows vortex",
         "hierarchies.py cpu --repeats 1 --cases grid2d_1024 elasticity48",
         "ilu.py cpu --repeats 1 --cases grid2d_1024",
-        "side_by_side.py --cases circuit --repeats 1",
+        "side_by_side.py cpu --cases circuit --repeats 1",
         "opponents/suitesparse.py --repeats 2 --families grid2d_1024",
     ],
     ids=lambda command: command.split()[0],

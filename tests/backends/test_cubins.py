@@ -90,15 +90,13 @@ def test_a_refused_source_is_told_and_tried_again(folder):
 def test_what_is_compiled_ahead_is_there_later(folder, monkeypatch):
     """In whatever order it is asked for, whether a process is at it or it still waits; failures are told when asked."""
     programs = [dataclasses.replace(SCALE, options=(f"-DFACTOR={factor}",)) for factor in range(5)]
-    for program in [*programs, REFUSED, *programs]:
-        compile_ahead(program)
+    compile_ahead([*programs, REFUSED, *programs])
     codes = [machine_code(program) for program in reversed(programs)]
     assert len(set(codes)) == 5
     with pytest.raises(RuntimeError):
         machine_code(REFUSED)
     forget_and_refuse(monkeypatch)
-    for program in programs:
-        compile_ahead(program)
+    compile_ahead(programs)
     assert [machine_code(program) for program in reversed(programs)] == codes
 
 

@@ -1075,7 +1075,7 @@ def test_nodes_without_coupled_unknowns_take_as_many_iterations_as_one_unknown(t
 def test_residuals_of_conjugate_gradients_follow_from_lanczos(build, to_device):
     A = sp.csr_matrix(build())
     diagonal, steps = A.diagonal(), 8
-    first = signs(len(diagonal), 1, np) * (0.5 + np.arange(len(diagonal)) * GOLDEN % 1)
+    first = signs(len(diagonal), 1, get_backend("cpu")) * (0.5 + np.arange(len(diagonal)) * GOLDEN % 1)
     b = first * np.sqrt(diagonal)  # the residual whose preconditioned form the method begins with
     x = scipy.sparse.linalg.cg(A, b, rtol=0, maxiter=steps, M=sp.diags_array(1 / diagonal))[0]
     norms = [np.linalg.norm(r / np.sqrt(diagonal)) for r in (b - A @ x, b)]
