@@ -153,57 +153,59 @@ def _call_operations(device: int) -> None:
     def call() -> None:
         # Where memory is short, say: the solve will meet that itself.
         with contextlib.suppress(Exception), cupy.cuda.Device(device), cupy.cuda.Stream(non_blocking=True):
-            for operation in _operations(cupy):
+            for operation in operations(cupy):
+                if not threading.main_thread().is_alive():  # the process waits for this thread before it ends
+                    return
                 operation()
 
     threading.Thread(target=call, name="mcprecond-cupy").start()
 
 
-def _operations(cupy: Any) -> list[Callable[[], Any]]:
-    """What to call, in the order in which a first solve does."""
+def operations(xp: Any) -> list[Callable[[], Any]]:
+    """What to call of CuPy, in the order in which a first solve does."""
     kinds = "int32", "int64", "uint8", "bool", "float32", "float64"
-    ints, longs, bytes_, mask, singles, doubles = (cupy.zeros(ENTRIES, kind) for kind in kinds)
-    number, square = cupy.zeros(()), cupy.eye(2)
+    ints, longs, bytes_, mask, singles, doubles = (xp.zeros(ENTRIES, kind) for kind in kinds)
+    number, square = xp.zeros(()), xp.eye(2)
     return [
-        lambda: cupy.arange(2, dtype="int32"),
+        lambda: xp.arange(2, dtype="int32"),
         lambda: longs.astype("int32"),
         lambda: ints.astype("uint8"),
         lambda: bytes_.copy(order="F"),
         lambda: bytes_.__setitem__(slice(None), 1),
-        lambda: cupy.flatnonzero(mask),
+        lambda: xp.flatnonzero(mask),
         lambda: ints[longs],
         lambda: ints.__setitem__(longs, ints),
-        lambda: cupy.searchsorted(ints, ints),
-        lambda: cupy.full(2, 1.0),
-        lambda: cupy.full(2, 1, "int64"),
+        lambda: xp.searchsorted(ints, ints),
+        lambda: xp.full(2, 1.0),
+        lambda: xp.full(2, 1, "int64"),
         lambda: abs(doubles),
         # What a hierarchy needs,
-        lambda: cupy.tile(cupy.eye(1), (2, 1)),
+        lambda: xp.tile(xp.eye(1), (2, 1)),
         lambda: ints.__setitem__(slice(1), ints[:1]),
         lambda: doubles.__setitem__(slice(1), doubles[:1]),
         lambda: singles.astype("float64"),
         lambda: doubles.astype("float32"),
-        lambda: cupy.tril(square),
+        lambda: xp.tril(square),
         lambda: square.diagonal().copy(),
-        lambda: cupy.asfortranarray(square),
-        lambda: cupy.full(2, 1, "int32"),
+        lambda: xp.asfortranarray(square),
+        lambda: xp.full(2, 1, "int32"),
         # CG and its estimates of errors,
-        lambda: longs[0].fill(0),
+        lambda: longs[:1].reshape(()).fill(0),
         lambda: number.fill(0.0),
         lambda: longs.fill(0),
         lambda: 2.0 * doubles,
-        lambda: cupy.sqrt(doubles),
+        lambda: xp.sqrt(doubles),
         lambda: doubles * doubles,
         lambda: doubles**2,
         lambda: doubles > 0.0,
-        lambda: cupy.where(mask, doubles, 1.0),
+        lambda: xp.where(mask, doubles, 1.0),
         lambda: doubles / doubles,
         lambda: doubles + doubles,
         # colors and their blocks,
         lambda: ints.__setitem__(ints, ints),
-        lambda: cupy.full(2, 1, "uint8"),
-        lambda: cupy.ones(2, "bool"),
-        lambda: cupy.ones(2, "int32"),
+        lambda: xp.full(2, 1, "uint8"),
+        lambda: xp.ones(2, "bool"),
+        lambda: xp.ones(2, "int32"),
         lambda: doubles[ints],
         lambda: ints[ints],
         lambda: ints - ints,
@@ -211,12 +213,12 @@ def _operations(cupy: Any) -> list[Callable[[], Any]]:
         lambda: 1 + ints,
         lambda: ints == ints,
         # and the check of symmetry, and what else is asked of a matrix.
-        lambda: cupy.where(number > 0.0, number, 1.0),
-        lambda: cupy.where(mask, doubles, number),
+        lambda: xp.where(number > 0.0, number, 1.0),
+        lambda: xp.where(mask, doubles, number),
         lambda: 1.0 / doubles,
         lambda: abs(number - number) <= 2.0 * number,
         lambda: doubles == 0.0,
-        lambda: cupy.sqrt(number),
+        lambda: xp.sqrt(number),
         lambda: doubles > doubles,
         lambda: doubles / 2.0,
         lambda: doubles / number,

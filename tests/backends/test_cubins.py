@@ -17,7 +17,7 @@ import pytest
 
 pytest.importorskip("cupy")
 
-from mcprecond.backends import cubins, first_use, gpu
+from mcprecond.backends import ahead, cubins, first_use, gpu
 from mcprecond.backends.ahead import variants_ahead
 from mcprecond.backends.cubins import Program, compile_ahead, machine_code, read_kept
 
@@ -230,3 +230,9 @@ def test_variants_that_follow_are_variants(module, least, monkeypatch):
     programs = {gpu._program(kernel_set, choices, 0) for kernel_set, choices in found}
     assert len(programs) == len(found) >= least
     assert variants_ahead(first, macros | {"LANES": 8}, 0) == []
+
+
+def test_operations_that_are_called_ahead_raise_nothing(backend):
+    with np.errstate(all="ignore"):
+        for operation in ahead.operations(backend.xp):
+            operation()
