@@ -3,10 +3,10 @@
     python benchmarks/side_by_side.py cpu --python PETSc=.venv-petsc/bin/python "hypre=env PYTHONPATH=... python3"
     python benchmarks/side_by_side.py gpu --python torch-sla=python3 "AmgX=env AMGX=... python3"
 
-writes benchmarks/results/side-by-side-<device>.json (or where --output says). Each solver of another package runs in a
-process of the Python that has it; PyAMG's and CuPy's is this one, and packages without a Python are left out. PETSc is
-that of the extra `petsc`, hypre that in Debian's python3-petsc4py-real, Pardiso that of MKL, by pypardiso, and AmgX a
-folder with its library; see opponents/solvers.py.
+writes benchmarks/results/side-by-side-<device>.json (or where --output says). Solvers of other packages run in a
+process of the Python that has them, one after the other; PyAMG's and CuPy's is this one, and packages without a Python
+are left out. PETSc is that of the extra `petsc`, hypre that in Debian's python3-petsc4py-real, Pardiso that of MKL, by
+pypardiso, and AmgX a folder with its library; see opponents/solvers.py.
 
 All get the same matrix and the same b = A x* for a random x*, no candidates, and solve to a relative residual of 1e-8.
 On a GPU both are there, also for AmgX, and PyAMG solves on the host, once. On a CPU PyAMG, gamg and BoomerAMG use one
@@ -34,7 +34,7 @@ from measure import MULTIGRID, Times, measure_each, parser_of
 from robustness import FAMILIES, System
 
 WORKER, RTOL, MOST_RESIDUAL = Path(__file__).parent / "opponents" / "solvers.py", 1e-8, 1e-7
-PATIENCE = 180  # seconds, for all solves of a system by one solver
+PATIENCE = {"cpu": 180, "gpu": 60}  # seconds, for all solves of a system by one solver
 #: Label -> family of benchmarks/robustness.py, its size on a CPU, on a GPU, and in a trial.
 CASES = {
     "Poisson, 5 points": ("poisson2d", 500, 1000, 30),
@@ -61,9 +61,9 @@ OPPONENTS = {
     "gpu": {
         "CuPy's CG": "CuPy",
         "CuPy's CG with Jacobi": "CuPy",
-        "torch-sla's CG with Jacobi": "torch-sla",
         "AmgX, classical": "AmgX",
         "AmgX, aggregation": "AmgX",
+        "torch-sla's CG with Jacobi": "torch-sla",
         "PyAMG, smoothed aggregation": "PyAMG",
     },
 }
@@ -109,27 +109,45 @@ def measure_case(name: str, device: str, small: bool, repeats: int, pythons: dic
     with tempfile.NamedTemporaryFile(suffix=".npz") as file:
         np.savez(file.name, data=A.data, indices=A.indices, indptr=A.indptr, b=b, rtol=RTOL)
         ours = [sys.executable, "-c", OURS, file.name, str(repeats), device]
-        rows = [measured("solve(A, b)", ours, threads)]
+        rows = measured(ours, ["solve(A, b)"], threads, device)
         if device == "cpu":
-            rows.append(measured("solve(A, b), one thread", ours, "1"))
+            rows += measured(ours, ["solve(A, b), one thread"], "1", device)
+        together: dict[tuple[str, int], list[str]] = {}
         for solver, owner in OPPONENTS[device].items():
+            times = 0 if device == "gpu" and owner == "PyAMG" else repeats
             if owner in pythons:
-                times = 1 if device == "gpu" and owner == "PyAMG" else repeats
-                command = [*shlex.split(pythons[owner]), str(WORKER), solver, file.name, str(times)]
-                rows.append(measured(solver, command, threads))
+                together.setdefault((pythons[owner], times), []).append(solver)
+        for (python, times), solvers in together.items():
+            rows += measured([*shlex.split(python), str(WORKER), file.name, str(times)], solvers, threads, device)
     return {"unknowns": A.shape[0], "nnz": int(A.nnz), "solvers": rows}
 
 
-def measured(name: str, command: list[str], threads: str) -> dict[str, Any]:
-    """The row of a solver: what its process prints, or how that ended."""
+def measured(command: list[str], names: list[str], threads: str, device: str) -> list[dict[str, Any]]:
+    """The rows of solvers, from a process that is told the names and prints a line for each: what it prints, or how it
+    ended. Those behind the one at which it ended get a process of their own.
+    """
     environment = os.environ | {"MCPRECOND_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, "OMP_NUM_THREADS": "1"}
-    try:
-        run = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=PATIENCE)
-    except subprocess.TimeoutExpired:
-        return {"name": name, "converged": False, "reason": [f"it took more than {PATIENCE} s"]}
-    if run.returncode:
-        return {"name": name, "converged": False, "reason": run.stderr.strip().splitlines()[-1:]}
-    found = json.loads(run.stdout.strip().splitlines()[-1])
+    rows, left = [], names
+    while left:
+        patience = PATIENCE[device] * len(left)
+        try:
+            run = subprocess.run([*command, *left], capture_output=True, text=True, env=environment, timeout=patience)
+            printed, ended = run.stdout, (run.stderr.strip().splitlines() or ["it printed nothing"])[-1]
+        except subprocess.TimeoutExpired as error:
+            printed, ended = (error.stdout or b"").decode(), f"it took more than {patience} s"
+        lines = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
+        rows += [row_of(name, found) for name, found in zip(left, lines, strict=False)]
+        left = left[len(lines) :]
+        if left:
+            rows.append(row_of(left[0], {"reason": ended}))
+            left = left[1:]
+    return rows
+
+
+def row_of(name: str, found: dict[str, Any]) -> dict[str, Any]:
+    """The row of a solver by what its process prints."""
+    if "reason" in found:
+        return {"name": name, "converged": False, **found}
     setup, solve = Times(found.pop("setup_ms")), Times(found.pop("solve_ms"))
     converged = found["residual"] <= MOST_RESIDUAL
     return {"name": name, "converged": converged, "setup_ms": setup, "solve_ms": solve, **found}

@@ -1,11 +1,12 @@
-"""A solver of another package on one system, in a process of the Python that has the package.
+"""Solvers of other packages on one system, in a process of a Python that has the packages.
 
-    python benchmarks/opponents/solvers.py NAME SYSTEM.npz REPEATS
+    python benchmarks/opponents/solvers.py SYSTEM.npz REPEATS NAME...
 
-reads the arrays data, indices, indptr and b, and the number rtol, puts them where the solver wants them, solves once to
-warm up, and then REPEATS times from the matrix on. It prints a line of JSON with the milliseconds of each setup and of
-each solve, the iterations, and the relative residual of the last solution. `benchmarks/side_by_side.py` calls it. It
-imports nothing of this project.
+reads the arrays data, indices, indptr and b, and the number rtol. For each solver it puts them where the solver wants
+them, solves once to warm up, and then REPEATS times from the matrix on; 0 times means that the first solve counts. It
+prints a line of JSON with the milliseconds of each setup and of each solve, the iterations, and the relative residual
+of the last solution, or the reason why there is none. `benchmarks/side_by_side.py` calls it. It imports nothing of this
+project.
 
 AmgX is the library `libamgxsh.so` of the folder that the variable AMGX names, which also has AmgX's folder `configs`,
 and a file `version`.
@@ -48,12 +49,21 @@ BOOMERAMG_3D = BOOMERAMG + (
 
 
 def main():
-    name, path, repeats = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    path, repeats, *names = sys.argv[1:]
     system = np.load(path)
     n = len(system["b"])
     A = scipy.sparse.csr_matrix((system["data"], system["indices"], system["indptr"]), shape=(n, n))
+    for name in names:
+        try:
+            found = measure(name, A, system["b"], float(system["rtol"]), int(repeats))
+        except Exception as error:
+            found = {"reason": f"{type(error).__name__}: {error}"}
+        print(json.dumps(found), flush=True)
+
+
+def measure(name, A, b, rtol, repeats):
     set_up, solve, *places = SOLVERS[name]
-    b, rtol, setups, solves = system["b"], float(system["rtol"]), [], []
+    setups, solves = [], []
     placed = places[0](A, b) if places else (A, b)
     for _ in range(repeats + 1):
         started = time.perf_counter()
@@ -65,8 +75,9 @@ def main():
         if hasattr(solver, "close"):
             solver.close()
     residual = float(np.linalg.norm(b - A @ (x.get() if places else x)) / np.linalg.norm(b))
-    found = {"setup_ms": setups[1:], "solve_ms": solves[1:], "iterations": iterations, "residual": residual}
-    print(json.dumps(found | {"version": version_of(name)}))
+    first = min(repeats, 1)
+    found = {"setup_ms": setups[first:], "solve_ms": solves[first:], "iterations": iterations, "residual": residual}
+    return found | {"version": version_of(name)}
 
 
 def version_of(name):
@@ -74,7 +85,10 @@ def version_of(name):
     if name.startswith("AmgX"):
         return "AmgX " + (Path(os.environ["AMGX"]) / "version").read_text().strip()
     (package,) = (package for start, package in PACKAGES.items() if name.startswith(start))
-    return f"{package} {importlib.metadata.version(package)}"
+    try:
+        return f"{package} {importlib.metadata.version(package)}"
+    except importlib.metadata.PackageNotFoundError:  # it came inside of another one
+        return f"{package} {sys.modules[package].__version__}"
 
 
 def solve_by_pyamg(hierarchy, b, rtol):
