@@ -65,7 +65,7 @@ def test_a_run_keeps_what_the_same_code_has_measured(tmp_path):
         "choices.py gpu grid2d_300 rmat_18",
         "advice.py cpu grid2d_300 --repeats 1",
         "busy.py --solves 1",
-        "first_use.py cpu --repeats 1",
+        "first_use.py cpu --repeats 1 --ways SGS",
         "robustness.py --cases neumann tree",
         "steps.py cpu --repeats 1 --cases plate circuit",
         "accuracy.py cpu",
