@@ -34,8 +34,8 @@ from measure import MULTIGRID, Times, measure_each, parser_of
 from robustness import FAMILIES, System
 
 WORKER, RTOL, MOST_RESIDUAL = Path(__file__).parent / "opponents" / "solvers.py", 1e-8, 1e-7
-PATIENCE = {"cpu": 180, "gpu": 60}  # seconds, for all solves of a system by one solver
-#: Label -> family of benchmarks/robustness.py, its size on a CPU, on a GPU, and in a trial.
+PATIENCE = {"cpu": 180, "gpu": 60}  # seconds that a process has for each of its solvers
+#: For each system its family in benchmarks/robustness.py, and its size on a CPU, on a GPU, and in a trial run.
 CASES = {
     "Poisson, 5 points": ("poisson2d", 500, 1000, 30),
     "Poisson, 7 points": ("poisson3d", 60, 100, 10),
@@ -48,7 +48,7 @@ CASES = {
     "elasticity in 3D": ("elasticity in 3D", 24, 48, 6),
     "graph with hubs": ("hubs", 16, 19, 9),
 }
-#: Solver of opponents/solvers.py -> the name of its Python, by device.
+#: For each device the solvers of opponents/solvers.py, each with the name of the Python that runs it.
 OPPONENTS = {
     "cpu": {
         "PyAMG, smoothed aggregation": "PyAMG",
@@ -123,8 +123,9 @@ def measure_case(name: str, device: str, small: bool, repeats: int, pythons: dic
 
 
 def measured(command: list[str], names: list[str], threads: str, device: str) -> list[dict[str, Any]]:
-    """The rows of solvers, from a process that is told the names and prints a line for each: what it prints, or how it
-    ended. Those behind the one at which it ended get a process of their own.
+    """Run solvers in a process, which prints a line for each of them, and return their rows.
+
+    If the process ends early, the solver that it was at has failed, and another process runs those that are left.
     """
     environment = os.environ | {"MCPRECOND_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, "OMP_NUM_THREADS": "1"}
     rows, left = [], names
@@ -145,7 +146,7 @@ def measured(command: list[str], names: list[str], threads: str, device: str) ->
 
 
 def row_of(name: str, found: dict[str, Any]) -> dict[str, Any]:
-    """The row of a solver by what its process prints."""
+    """Return the row of a solver, by what its process has printed."""
     if "reason" in found:
         return {"name": name, "converged": False, **found}
     setup, solve = Times(found.pop("setup_ms")), Times(found.pop("solve_ms"))

@@ -35,7 +35,8 @@ PACKAGES = {
     "CuPy": "cupy-cuda13x",
     "torch-sla": "torch-sla",
 }
-#: Of AmgX: the relative residual, bytes of its memory pool, and the mode of double precision on a GPU, dDDI.
+#: AmgX solves to this relative residual, has a memory pool of so many bytes, and runs in this mode, dDDI: double
+#: precision on a GPU.
 RTOL_OF_AMGX, POOL, DOUBLES = 1e-8, 2**33, 8193
 #: PETSc's options: CG with the norm of the true residual, as all others here.
 CG = "-ksp_type cg -ksp_norm_type unpreconditioned "
@@ -65,11 +66,14 @@ def measure(name, A, b, rtol, repeats):
     set_up, solve, *places = SOLVERS[name]
     setups, solves = [], []
     placed = places[0](A, b) if places else (A, b)
+    wait = wait_for_gpu if places else lambda: None
     for _ in range(repeats + 1):
         started = time.perf_counter()
         solver = set_up(placed[0])
+        wait()
         ready = time.perf_counter()
         x, iterations = solve(solver, placed[1], rtol)
+        wait()
         setups.append(1e3 * (ready - started))
         solves.append(1e3 * (time.perf_counter() - ready))
         if hasattr(solver, "close"):
@@ -156,7 +160,7 @@ def solve_by_pardiso(factors, b, rtol):
     return solver.solve(upper, b), 0
 
 
-# On a GPU. Matrix and vector are there already; a setup or a solve has ended when the GPU is done.
+# Solvers on a GPU. The matrix and the vector are there before the clock starts, which stops when the GPU has finished.
 
 
 def on_gpu(A, b):
@@ -164,6 +168,12 @@ def on_gpu(A, b):
     import cupyx.scipy.sparse
 
     return cupyx.scipy.sparse.csr_matrix(A), cupy.asarray(b)
+
+
+def wait_for_gpu():
+    import cupy
+
+    cupy.cuda.Device().synchronize()
 
 
 def alone(A):
@@ -178,12 +188,10 @@ def with_jacobi(A):
 
 
 def solve_by_cupy(solver, b, rtol):
-    import cupy
     import cupyx.scipy.sparse.linalg
 
     (A, M), steps = solver, []
     x, _ = cupyx.scipy.sparse.linalg.cg(A, b, rtol=rtol, maxiter=MOST, M=M, callback=lambda _: steps.append(1))
-    cupy.cuda.Device().synchronize()
     return x, len(steps)
 
 
@@ -203,7 +211,6 @@ def solve_by_torch(A, b, rtol):
     by = {"backend": "pytorch", "method": "cg", "preconditioner": "jacobi"}
     right = torch.as_tensor(b)  # its own relative tolerance is 1e-10, and the larger tolerance counts
     x = torch_sla.spsolve(*A, right, atol=rtol * float(right.norm()), maxiter=MOST, **by)
-    torch.cuda.synchronize()
     return cupy.from_dlpack(x.detach()), None  # it tells no iterations
 
 
@@ -231,7 +238,6 @@ class AmgX:
         call_amgx("vector_set_zero", self.x, len(b), 1)
         call_amgx("solver_solve_with_0_initial_guess", self.solver, self.right, self.x)
         call_amgx("vector_download", self.x, ctypes.c_void_p(found.data.ptr))
-        cupy.cuda.Device().synchronize()
         call_amgx("solver_get_iterations_number", self.solver, ctypes.byref(iterations))
         return found, iterations.value
 

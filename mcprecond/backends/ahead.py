@@ -94,7 +94,7 @@ COLUMNS = """
 """
 USUAL: dict[str, Any] = {"OFFSET": np.dtype(np.int32), "VALUE": np.dtype(np.float64), "LANES": 8}
 
-#: Of arrays on which operations of CuPy are called: it has other kernels for a few hundred places.
+#: The length of the arrays on which operations of CuPy are called. For a few hundred entries it has other kernels.
 ENTRIES = 2000
 #: What has been listed in this process: kind of solve, types and device.
 _LISTED: set[tuple[str, Any, Any, int]] = set()
@@ -114,7 +114,7 @@ def variants_ahead(
     """
     if kernel_set.source.stem.endswith("columns"):
         kind = COLUMNS
-    else:  # `solve` measures features of a matrix, and mostly takes multigrid
+    else:  # before `solve` chooses, which is mostly multigrid, it measures the features of the matrix
         kind = HIERARCHY if kernel_set.source.parent.name in ("multigrid", "tuning") else SOLVE
     usual = USUAL | {name: choice for name, choice in macros.items() if name in USUAL}
     usual |= {name: np.dtype(usual[name]) for name in ("OFFSET", "VALUE")}
@@ -179,7 +179,7 @@ def operations(xp: Any) -> list[Callable[[], Any]]:
         lambda: xp.full(2, 1.0),
         lambda: xp.full(2, 1, "int64"),
         lambda: abs(doubles),
-        # What a hierarchy needs,
+        # The setup of a hierarchy needs these,
         lambda: xp.tile(xp.eye(1), (2, 1)),
         lambda: ints.__setitem__(slice(1), ints[:1]),
         lambda: doubles.__setitem__(slice(1), doubles[:1]),
@@ -189,7 +189,7 @@ def operations(xp: Any) -> list[Callable[[], Any]]:
         lambda: square.diagonal().copy(),
         lambda: xp.asfortranarray(square),
         lambda: xp.full(2, 1, "int32"),
-        # CG and its estimates of errors,
+        # CG and its estimates of errors these,
         lambda: longs[:1].reshape(()).fill(0),
         lambda: number.fill(0.0),
         lambda: longs.fill(0),
@@ -201,7 +201,7 @@ def operations(xp: Any) -> list[Callable[[], Any]]:
         lambda: xp.where(mask, doubles, 1.0),
         lambda: doubles / doubles,
         lambda: doubles + doubles,
-        # colors and their blocks,
+        # colorings and the storage by colors these,
         lambda: ints.__setitem__(ints, ints),
         lambda: xp.full(2, 1, "uint8"),
         lambda: xp.ones(2, "bool"),
@@ -212,7 +212,7 @@ def operations(xp: Any) -> list[Callable[[], Any]]:
         lambda: ints + ints,
         lambda: 1 + ints,
         lambda: ints == ints,
-        # and the check of symmetry, and what else is asked of a matrix.
+        # and the checks of a matrix, such as that of its symmetry, these.
         lambda: xp.where(number > 0.0, number, 1.0),
         lambda: xp.where(mask, doubles, number),
         lambda: 1.0 / doubles,

@@ -57,7 +57,7 @@ class Program:
 #: no process has begun to compile it.
 _CODES: dict[Program, Future[bytes]] = {}
 _LOCK = threading.Lock()
-_CALLS = itertools.count()  # of compile_ahead
+_CALLS = itertools.count()  # numbers the calls of compile_ahead
 
 
 def machine_code(program: Program) -> bytes:

@@ -43,7 +43,7 @@ class Overlap:
     numbers : array of int64
         Their global numbers.
     ends : list of int
-        How many rows belong to this rank, to this rank and the first layer, and so on.
+        The number of rows of this rank, that of this rank and the first layer around it, and so on.
     rows : Rows
     matrix : AdmittedMatrix
         With the values of these rows.

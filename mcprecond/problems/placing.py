@@ -25,5 +25,5 @@ def place_matrix(A: sp.csr_matrix, backend: Backend) -> Any:
     if A.nnz >= INT32_LIMIT:
         raise ValueError(f"{A.nnz} entries are too many for int32 indices on the GPU; use device='cpu'")
     placed = backend.sparse.csr_matrix(A)
-    placed.has_canonical_format = A.has_canonical_format  # otherwise the first product checks it
+    placed.has_canonical_format = A.has_canonical_format  # otherwise CuPy checks it before the first product
     return placed
