@@ -125,7 +125,7 @@ def measure_case(name: str, device: str, small: bool, repeats: int, pythons: dic
 def measured(command: list[str], names: list[str], threads: str, device: str) -> list[dict[str, Any]]:
     """Run solvers in a process, which prints a line for each of them, and return their rows.
 
-    If the process ends early, the solver that it was at has failed, and another process runs those that are left.
+    A process ends when a solver fails. Another one runs those that are left.
     """
     environment = os.environ | {"MCPRECOND_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, "OMP_NUM_THREADS": "1"}
     rows, left = [], names
@@ -139,7 +139,7 @@ def measured(command: list[str], names: list[str], threads: str, device: str) ->
         lines = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
         rows += [row_of(name, found) for name, found in zip(left, lines, strict=False)]
         left = left[len(lines) :]
-        if left:
+        if left and not (lines and "reason" in lines[-1]):  # it has not come to a line about the solver it was at
             rows.append(row_of(left[0], {"reason": ended}))
             left = left[1:]
     return rows

@@ -1,4 +1,4 @@
-"""Ignore changes of code that no benchmark runs when results are compared with the present code."""
+"""Ignore changes of code that do not change what was measured, when results are compared with the present code."""
 
 from __future__ import annotations
 

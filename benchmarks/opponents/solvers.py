@@ -5,8 +5,8 @@
 reads the arrays data, indices, indptr and b, and the number rtol. For each solver it puts them where the solver wants
 them, solves once to warm up, and then REPEATS times from the matrix on; 0 times means that the first solve counts. It
 prints a line of JSON with the milliseconds of each setup and of each solve, the iterations, and the relative residual
-of the last solution, or the reason why there is none. `benchmarks/side_by_side.py` calls it. It imports nothing of this
-project.
+of the last solution. At the first solver that fails it prints the reason, and ends. `benchmarks/side_by_side.py` calls
+it. It imports nothing of this project.
 
 AmgX is the library `libamgxsh.so` of the folder that the variable AMGX names, which also has AmgX's folder `configs`,
 and a file `version`.
@@ -60,6 +60,8 @@ def main():
         except Exception as error:
             found = {"reason": f"{type(error).__name__}: {error}"}
         print(json.dumps(found), flush=True)
+        if "reason" in found:
+            return  # what a failure has left, such as a broken context of the GPU, shall not meet the others
 
 
 def measure(name, A, b, rtol, repeats):

@@ -46,7 +46,20 @@ struct Row {
     __device__ __forceinline__ int list(int e) const { return e * length - e * (e + 1) / 2 - e - 1; }
 };
 
-// A warp per piece. See ilu.py.
+// A warp per piece. See elimination.py.
+extern "C" __global__ void count_matches(long long n_pieces, const int* pieces, const OFFSET* lower_indptr,
+                                         const OFFSET* upper_indptr, int item_size, long long* counts) {
+    long long k = thread_id() / WARP;
+    if (k >= n_pieces) return;
+    Slice slice(pieces, k);
+    Row row(slice, lower_indptr, upper_indptr);
+    if (!row.length || slice.lane) return;
+    long long count = (long long)row.n_lower * (2ll * row.length - row.n_lower - 1) / 2;
+    bool is_listed = row.length <= MOST_ENTRIES && count * item_size <= MOST_BYTES * row.length;
+    counts[row.i] = is_listed ? count : 0;
+}
+
+// A warp per piece. See elimination.py.
 extern "C" __global__ void find_matches(long long n_pieces, const int* pieces, const OFFSET* lower_indptr,
                                         const int* lower_indices, const OFFSET* upper_indptr, const int* upper_indices,
                                         const long long* firsts, PLACE* matches, int* found) {

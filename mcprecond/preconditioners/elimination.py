@@ -31,6 +31,7 @@ KERNELS = KernelSet(__file__, "OFFSET VALUE STORED PLACE SHARE (LANES)")
 
 MOST_ENTRIES = 256  # of a row whose matches are listed, at most
 MOST_BYTES = 64  # of that list, per entry of the row, at most
+CUDA_CONSTANTS = {"MOST_ENTRIES": MOST_ENTRIES, "MOST_BYTES": MOST_BYTES}
 #: On the CPU the columns of rows are marked if the elimination reads so many times as many entries as there are marks.
 WORK_OF_MARKS = 2
 ENTRIES_AT_ONCE = 160  # of the rows that a warp works on: 5 for each thread
@@ -43,12 +44,10 @@ def list_matches(run: Any, pieces: Any, patterns: Any, match_type: Any, flags: A
     See `find_matches`; `match_type` is the type that they are listed in.
     """
     lower_indptr, _, upper_indptr, _ = patterns
-    n_lower = xp.diff(lower_indptr).astype(np.int64)
-    length = n_lower + 1 + xp.diff(upper_indptr)
-    counts = n_lower * length - n_lower * (n_lower + 1) // 2
-    listed = (length <= MOST_ENTRIES) & (counts * np.dtype(match_type).itemsize <= MOST_BYTES * length)
-    firsts = xp.zeros(len(lower_indptr), np.int64)
-    xp.cumsum(counts * listed, out=firsts[1:])
+    counts = xp.zeros(len(lower_indptr), np.int64)
+    item_size = np.dtype(match_type).itemsize
+    run.count_matches(len(pieces) - 1, pieces, lower_indptr, upper_indptr, item_size, counts[1:])
+    firsts = xp.cumsum(counts)
     matches = xp.empty(int(firsts[-1]), match_type)
     run.find_matches(len(pieces) - 1, pieces, *patterns, firsts, matches, flags)
     return firsts, matches
@@ -85,6 +84,16 @@ def next_common(e, end, indices, other, other_end, other_indices):
         else:
             other = gallop(other_indices, other + 1, other_end, indices[e])
     return e, other
+
+
+@KERNELS.per_item_driver
+def count_matches(n_pieces, pieces, lower_indptr, upper_indptr, item_size, counts):
+    """How many matches are listed for each row, those included that are none: 0 where the list would be too long."""
+    for i in range(pieces[n_pieces]):
+        n_lower = lower_indptr[i + 1] - lower_indptr[i]
+        length = n_lower + 1 + upper_indptr[i + 1] - upper_indptr[i]
+        count = n_lower * (2 * length - n_lower - 1) // 2
+        counts[i] = count if length <= MOST_ENTRIES and count * item_size <= MOST_BYTES * length else 0
 
 
 @KERNELS.per_item_driver

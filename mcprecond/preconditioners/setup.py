@@ -11,7 +11,7 @@ import numpy as np
 
 from mcprecond.backends import Backend, get_backend
 from mcprecond.backends.arguments import one_of, stored_dtype
-from mcprecond.backends.inputs import any_of
+from mcprecond.backends.inputs import first_place
 from mcprecond.coloring import Coloring, Graph
 from mcprecond.coloring.orders import permutation
 from mcprecond.linalg.hermitian import is_hermitian
@@ -151,14 +151,10 @@ def complete_pattern(matrix: AdmittedMatrix) -> AdmittedMatrix:
 
 def store_factors(matrix: AdmittedMatrix, coloring: Coloring, pivot: str, dtype: Any) -> ColorBlocks:
     """Store the triangles that a factorization replaces by its factors; refuse a diagonal entry that is missing."""
-    blocks = ColorBlocks(matrix, coloring, dtype=dtype)
     xp = matrix.backend.xp
-    lengths = (xp.diff(triangle.indptr) for triangle in (blocks.lower, blocks.upper))
-    missing = xp.diff(matrix.indptr)[blocks.perm] == sum(lengths)
-    if pivot != "shift" and any_of(missing):
-        row = int(blocks.perm[missing].min())
+    if pivot != "shift" and (row := first_place(xp.diff(matrix.indptr) == matrix.degrees, xp)) is not None:
         raise ValueError(
             f"A stores no diagonal entry in row {row}, so there is no pivot; store one or pass pivot='shift' to change "
             f"such pivots; if all of the row is zero, {REMEDY_FOR_ZERO_ROW}"
         )
-    return blocks
+    return ColorBlocks(matrix, coloring, dtype=dtype)

@@ -60,6 +60,30 @@ def test_a_code_is_run(name, tmp_path):
         codes.CODES[name].parse("Segmentation fault")
 
 
+def test_each_solver_fails_alone(tmp_path):
+    """Of five solvers two fail, one with a reason and one with its process; the others run in new processes."""
+    sys.path.append(str(ROOT / "benchmarks"))
+    import side_by_side
+
+    script = tmp_path / "solvers.py"
+    script.write_text("""
+import json, os, sys
+print("a word of a library")
+for name in sys.argv[1:]:
+    if name == "killed":
+        sys.exit("a crash")
+    found = {"setup_ms": [1.0], "solve_ms": [os.getpid()], "iterations": 1, "residual": 1e-9}
+    print(json.dumps({"reason": "RuntimeError"} if name == "refused" else found), flush=True)
+    if name == "refused":
+        break
+""")
+    names = ["first", "refused", "second", "killed", "third"]
+    rows = side_by_side.measured([sys.executable, str(script)], names, "1", "cpu")
+    assert [row["name"] for row in rows] == names
+    assert [row.get("reason") for row in rows] == [None, "RuntimeError", None, "a crash", None]
+    assert len({row["solve_ms"] for row in rows if row["converged"]}) == 3
+
+
 def test_sources_are_edited_in_a_copy(tmp_path):
     """Each edit has to match somewhere: otherwise the sources are of another version."""
     import run
