@@ -20,7 +20,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from measure import RESULTS, Times, record, save
+from measure import MULTIGRID, RESULTS, Times, record, save
 
 #: How to solve A x = b, by m, the package.
 WAYS = {
@@ -77,7 +77,7 @@ def main() -> None:
     for case in cases:
         print(case, flush=True)
     output = arguments.output or RESULTS / f"first-use-{arguments.device}.json"
-    save(record("first-use", arguments.device, cases, seed=0, small=arguments.small), output)
+    save(record("first-use", arguments.device, cases, MULTIGRID, seed=0, small=arguments.small), output)
 
 
 def solved(device: str, way: str, n: int, caches: dict[str, str]) -> dict[str, Any]:

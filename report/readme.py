@@ -21,6 +21,8 @@ PICTURES = ("race.svg", "race-dark.svg")  # on a white page, and on a black one
 RACES = ("multigrid-gpu", "multigrid-cpu")
 #: AmgX's run, and its name for the matrix of our Poisson system with a million unknowns.
 AMGX, AMGX_CASE = "amgx-multigrid", "grid2d_1024"
+#: Ten systems by other packages, too.
+SIDE_BY_SIDE = ("side-by-side-gpu", "side-by-side-cpu")
 MILLION = 1024**2
 #: The colors of the bars, by group of solvers.
 OURS_IN_CHART = "mcprecond"
@@ -45,7 +47,7 @@ class Bar(NamedTuple):
 
 def load(results: Path = RESULTS) -> Races:
     """The runs that exist, by the names of their files."""
-    return runs([*RACES, *automatic.FILES, petsc.RUN], results) | runs([AMGX], results / "opponents")
+    return runs([*RACES, *automatic.FILES, *SIDE_BY_SIDE, petsc.RUN], results) | runs([AMGX], results / "opponents")
 
 
 def page(found: Races) -> str:
@@ -64,6 +66,7 @@ def summary(found: Races) -> str:
         "pictures": [(IMAGES / name).relative_to(ROOT).as_posix() for name in PICTURES],
         "headline": headline(found),
         "amgx": amgx(found),
+        "sides": [side(found[name]) for name in SIDE_BY_SIDE if name in found],
         "table": table(
             ["ms", "library", "`solve(A, b)`", "best of ours"], [line for run in tabled for line in lines_of(run)]
         ),
@@ -129,6 +132,16 @@ def amgx(found: Races) -> Row | None:
     tried = [row for case in document["cases"] if case["name"] == AMGX_CASE for row in trials(case["lines"])]
     times = [row["setup_ms"] + row["solve_ms"] for row in tried if row["status"] == "success"]
     return {"ms": min(times), "settings": len(times), "place": document["machine"]["gpu"], "date": date(document)}
+
+
+def side(document: Document) -> Row:
+    """On how many systems `solve` takes the least time beside other packages."""
+    solved = [
+        {row["name"]: row["setup_ms"] + row["solve_ms"] for row in case["solvers"] if row["converged"]}
+        for case in document["cases"]
+    ]
+    ahead = [min(times, key=times.__getitem__).startswith("solve") for times in solved]
+    return {"place": place(document), "ahead": sum(ahead), "systems": len(ahead)}
 
 
 def seconds(ms: float) -> str:
