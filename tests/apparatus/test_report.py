@@ -89,6 +89,24 @@ def test_table_of_readme_has_the_library_solve_and_the_best_of_ours_on_each_mach
         ]
 
 
+def test_solve_is_ahead_where_no_other_package_that_solves_takes_less_time():
+    from report import readme
+
+    def case(**rows: tuple[float, float, bool]) -> dict:
+        return {
+            "solvers": [
+                {"name": name, "setup_ms": setup, "solve_ms": solve, "converged": converged}
+                for name, (setup, solve, converged) in rows.items()
+            ]
+        }
+
+    ahead = case(solve=(3.0, 1.0, True), quick=(4.5, 0.5, True), wrong=(1.0, 1.0, False))
+    behind = case(solve=(3.0, 1.0, True), quick=(0.5, 3.0, True))
+    machine = {"cpu": "A CPU", "cores": 2, "threads": 2, "gpu": None}
+    found = readme.side({"machine": machine, "cases": [ahead, behind, ahead]})
+    assert (found["ahead"], found["systems"]) == (2, 3)
+
+
 def test_the_rule_has_the_bounds_between_which_it_depends_on_the_matrix():
     """CG wins with 5 and 40 iterations, a preconditioner with 30 and 50; with 20 the difference is within the noise."""
     from report import automatic

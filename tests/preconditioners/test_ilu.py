@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mcprecond import ILU0, AutoColoring, MulticolorSGS, color, pcg, problems
 from mcprecond.preconditioners import Shifts
-from mcprecond.preconditioners.elimination import TRIANGLES, list_matches, list_nothing
+from mcprecond.preconditioners.elimination import MOST_BYTES, MOST_ENTRIES, TRIANGLES, list_matches, list_nothing
 
 
 @pytest.mark.parametrize("ordering", ["color", "natural", "given"])
@@ -183,6 +183,22 @@ def test_matches_are_common_columns(backend, to_device, pattern):
             off_diagonal += len(set(row[e + 1 :]) & set(other) - {i})
     np.testing.assert_array_equal(matches, expected)
     assert bool(found[TRIANGLES]) == (off_diagonal > 0)
+
+
+def test_matches_of_long_rows_are_not_listed(backend, to_device):
+    """Lists have at most MOST_BYTES for an entry of the row, of rows of at most MOST_ENTRIES."""
+    found = backend.xp.zeros(3, np.int32)
+    M = ILU0(to_device(dominant(complete(MOST_ENTRIES + 1))), ordering="natural")
+    firsts, matches = list_matches(M._run, M._pieces, sorted_patterns(M), np.uint8, found, backend.xp)
+    assert len(matches) == int(firsts[-1]) == 0
+    M = ILU0(to_device(dominant(complete(2 * MOST_BYTES + 9))), ordering="natural")
+    for match_type in (np.uint8, np.uint16):
+        firsts, _ = list_matches(M._run, M._pieces, sorted_patterns(M), match_type, found, backend.xp)
+        n, row = M.shape[0], np.arange(M.shape[0])  # row i has i lower entries
+        pairs = row * n - row * (row + 1) // 2
+        expected = np.where(pairs * np.dtype(match_type).itemsize <= MOST_BYTES * n, pairs, 0)
+        assert 0 < np.count_nonzero(expected) < n - 1
+        np.testing.assert_array_equal(np.diff(backend.to_host(firsts)), expected)
 
 
 @pytest.mark.parametrize("listing", [list_matches, list_nothing])
