@@ -139,12 +139,14 @@ def large_star(t: Trial) -> None:
         color(
             t.put(matrices.stored(t, 9, *matrices.FAMILIES["star"](t.rng, 9)[1:], np.ones(8))), name, distance=2
         )  # compiles
-        started = time.perf_counter()
-        try:
-            coloring = color(A, name, distance=2)
-        except (ValueError, MemoryError):
-            t.check(name != "jp", "jp refuses a star")  # others may
-            return
-        seconds[name] = time.perf_counter() - started
+        seconds[name] = float("inf")
+        for _ in range(3):  # the least time, since others may use the machine
+            started = time.perf_counter()
+            try:
+                coloring = color(A, name, distance=2)
+            except (ValueError, MemoryError):
+                t.check(name != "jp", "jp refuses a star")  # others may
+                return
+            seconds[name] = min(seconds[name], time.perf_counter() - started)
         t.check(len(np.unique(t.get(coloring.colors))) == n, "improper on a star at distance 2")
     t.check(seconds[method] <= 5 * seconds["jp"] + 1, "a star takes five times as long as jp does", seconds=seconds)
