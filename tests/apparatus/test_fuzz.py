@@ -68,3 +68,11 @@ def test_whatever_goes_wrong_is_reported_and_the_run_goes_on():
         assert repeat == f"python tests/fuzz --device cpu --category broken --only {seed}"
         assert any(repeat in line for line in said)
     assert all(what in run.table() for what in expected)
+
+
+def test_a_traceback_names_no_folders_of_this_machine():
+    from fuzz.driver import without_folders
+
+    line = 'File "/home/someone/project/tests/fuzz/categories/files.py", line 82 in written'
+    assert without_folders(line) == 'File "fuzz/categories/files.py", line 82 in written'
+    assert without_folders('File "<frozen runpy>", line 3 in run') == 'File "<frozen runpy>", line 3 in run'

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -152,7 +153,7 @@ class Run:
                 how = _ended(process)
             stderr.seek(0)
             told = [line for line in stderr.read().splitlines() if line.strip()]
-        trace = [line.strip() for line in told if line.lstrip().startswith("File ")][:6] or told[-6:]
+        trace = [without_folders(line.strip()) for line in told if line.lstrip().startswith("File ")][:6] or told[-6:]
         event = {"checks": 0, "notes": {}, "seconds": 0.0, "failed": how, "facts": {"at": trace}}
         self._count(jobs[number]["category"], seed, event)
         return _rest(jobs[number:], seed, time.monotonic() - started)
@@ -228,3 +229,8 @@ def _ended(process: subprocess.Popen[str]) -> str:
             process.wait()
         return "hangs"
     return f"crashes: {signal.Signals(-code).name}" if code < 0 else f"ends its process: exit code {code}"
+
+
+def without_folders(line: str) -> str:
+    """A line of a traceback with the last three parts of its path, which do not depend on the machine."""
+    return re.sub(r'"[^"]*?((?:[^"/]+/){,2}[^"/]+)"', r'"\1"', line)
