@@ -94,7 +94,8 @@ COLUMNS = """
 """
 USUAL: dict[str, Any] = {"OFFSET": np.dtype(np.int32), "VALUE": np.dtype(np.float64), "LANES": 8}
 
-#: The length of the arrays on which operations of CuPy are called. For a few hundred entries it has other kernels.
+#: The length of the arrays on which operations of CuPy are called. CuPy takes other kernels for arrays of a few hundred
+#: entries.
 ENTRIES = 2000
 #: What has been listed in this process: kind of solve, types and device.
 _LISTED: set[tuple[str, Any, Any, int]] = set()
@@ -212,6 +213,12 @@ def operations(xp: Any) -> list[Callable[[], Any]]:
         lambda: ints + ints,
         lambda: 1 + ints,
         lambda: ints == ints,
+        # factorizations these,
+        lambda: longs >> 32,
+        lambda: longs - 1,
+        lambda: xp.less(ints, ints, out=mask),
+        lambda: mask.__setitem__(ints, False),
+        lambda: xp.cumsum(longs),
         # and the checks of a matrix, such as that of its symmetry, these.
         lambda: xp.where(number > 0.0, number, 1.0),
         lambda: xp.where(mask, doubles, number),

@@ -43,7 +43,7 @@ class Overlap:
     numbers : array of int64
         Their global numbers.
     ends : list of int
-        The number of rows of this rank, that of this rank and the first layer around it, and so on.
+        Number k says how many rows this rank and the first k layers around it have.
     rows : Rows
     matrix : AdmittedMatrix
         With the values of these rows.

@@ -53,6 +53,11 @@ def list_matches(run: Any, pieces: Any, patterns: Any, match_type: Any, flags: A
     return firsts, matches
 
 
+def lists_all(longest: int, match_type: Any) -> bool:
+    """Whether the matches of all rows are listed if the longest one has so many entries."""
+    return longest <= MOST_ENTRIES and (longest - 1) * np.dtype(match_type).itemsize <= 2 * MOST_BYTES
+
+
 def list_nothing(run: Any, pieces: Any, patterns: Any, match_type: Any, flags: Any, xp: Any) -> tuple[Any, Any]:
     """The same without any matches."""
     return xp.zeros(len(patterns[0]), np.int64), xp.empty(0, match_type)

@@ -15,7 +15,14 @@ from mcprecond.backends.inputs import any_of
 from mcprecond.backends.updates import one_at_a_time
 from mcprecond.coloring.coloring import draw_sizes
 from mcprecond.linalg.hermitian import is_hermitian
-from mcprecond.preconditioners.elimination import ENTRIES_AT_ONCE, KERNELS, MOST_SHARE, list_matches, list_nothing
+from mcprecond.preconditioners.elimination import (
+    ENTRIES_AT_ONCE,
+    KERNELS,
+    MOST_SHARE,
+    list_matches,
+    list_nothing,
+    lists_all,
+)
 from mcprecond.preconditioners.pivots import TRIANGLES, Factored, check_rule
 from mcprecond.preconditioners.setup import admit, admit_values, complete_pattern, plan_elimination
 from mcprecond.storage.schedule import cut_slices, rows_per_slice
@@ -257,11 +264,9 @@ class ILU0(Factored):
         patterns = (offsets[0], lower, offsets[1], upper)
         listing = list_matches if self.backend.resident_warps else list_nothing
         self._matches = listing(self._run, self._pieces, patterns, match_type, self._flags, xp)
-        unlisted = (xp.diff(self._matches[0]) == 0) & (xp.diff(offsets[0]) > 0)
-        self._rows: tuple[Any, Any] = (
-            (lower, lower_places),
-            (upper if any_of(unlisted) else xp.empty(0, np.int32), upper_places),
-        )
+        if listing is list_matches and lists_all(longest, match_type):
+            upper = xp.empty(0, np.int32)  # no entry is looked for by its column
+        self._rows: tuple[Any, Any] = (lower, lower_places), (upper, upper_places)
 
     def _factorize(self, csr: Any) -> None:
         """Replace the triangles of A by those of the factors: L times the pivots, and U divided by them."""

@@ -74,6 +74,22 @@ def is_rounding(matrix: AdmittedMatrix, x: Any, residual: float) -> bool:
     return residual <= ROUNDING * float(np.finfo(matrix.dtype).eps) * sizes < math.inf
 
 
+def is_positive_along(matrix: AdmittedMatrix, p: Any) -> bool:
+    """Whether p'A p, computed from the entries of A in double precision, is positive by more than rounding.
+
+    Eisenstat's form finds it from a sum in which the triangles of M cancel: where these are ill-conditioned, rounding
+    may make it negative for a positive definite A.
+    """
+    largest = _largest(p)
+    if not 0 < largest < math.inf:
+        return False
+    p = wide(p / largest)
+    with np.errstate(all="ignore"):
+        product = float(total(p.conj() * (matrix.operand() @ p), matrix.backend).real)
+        size = float(total(abs(p) * (matrix.magnitudes() @ abs(p)), matrix.backend))
+    return ROUNDING * float(np.finfo(np.float64).eps) * size < product < math.inf
+
+
 def is_near_null_space(matrix: AdmittedMatrix, x: Any, b: Any, limit: float, residual: float, tolerance: float) -> bool:
     """Whether the adjoint of A times x is zero but for this share of what cancels in it, and b has so large a part in x
     that no residual is below the limit.

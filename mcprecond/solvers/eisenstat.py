@@ -136,6 +136,10 @@ class EisenstatIteration(Iteration):
         self.complete()
         return self.x[self.blocks.inverse].reshape(-1)
 
+    def direction(self) -> Any:
+        """See `Iteration`: t."""
+        return self.ts[self.blocks.inverse, 0].reshape(-1)
+
     def find_residual(self, accurately: bool = False) -> None:
         """See `Iteration`; the residual is computed in the order of A, with the values of A."""
         b = self.b[self.blocks.inverse].reshape(-1)

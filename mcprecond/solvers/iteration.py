@@ -233,6 +233,10 @@ class Iteration:
         """The iterate in the units of the iteration, in the order of A."""
         return self.x
 
+    def direction(self) -> Any:
+        """The last direction of CG, in the order of A and in any unit; None if it is not known."""
+        return None
+
     def _in_own_order(self, v: Any) -> Any:
         """A vector in the order of A as the iteration has it."""
         return v

@@ -32,6 +32,7 @@ from mcprecond.solvers.diagnosis import (
     ROUNDING,
     does_not_fit,
     is_near_null_space,
+    is_positive_along,
     is_rounding,
     is_unsymmetric,
     unsolvable_row,
@@ -300,6 +301,8 @@ class Solver:
         narrow = system.dtype_of_steps
         # If the solve continues with another preconditioner or in double precision, nobody asks why this part ended.
         goes_on = reason is Reason.LEFT or (narrow and system.count < maxiter)
+        if reason is Reason.INDEFINITE_A and self._seems_indefinite_by_rounding(system):
+            reason = Reason.STAGNATED
         if reason not in (Reason.CONVERGED, *CAUSES) and not goes_on:
             if cause := self._cause(b, system, limit, reason):
                 reason = cause
@@ -456,9 +459,7 @@ class Solver:
         if self.A_is_operator:
             return None
         matrix = self.matrix
-        if self.symmetric_method and (
-            is_unsymmetric(matrix) if reason is None else reason is not Reason.NOT_FINITE and not is_hermitian(matrix)
-        ):
+        if self.symmetric_method and (is_unsymmetric(matrix) if reason is None else not is_hermitian(matrix)):
             return Reason.UNSYMMETRIC_A
         eps = float(np.finfo(matrix.dtype).eps)
         # Where p'Ap is not positive, p is in the null space already, and x is about to be.
@@ -480,6 +481,11 @@ class Solver:
         # If the residual consists of rounding errors, r'M r and p'A p may have any sign.
         is_breakdown = reason in (Reason.INDEFINITE_A, Reason.INDEFINITE_M)
         return (had_time or is_breakdown) and not self.A_is_operator and is_rounding(self.matrix, x, norm)
+
+    def _seems_indefinite_by_rounding(self, system: Iteration) -> bool:
+        """Whether p'A p, which was not positive, is positive if it is computed from the entries of A."""
+        direction = None if self.A_is_operator else system.direction()
+        return direction is not None and is_positive_along(self.matrix, direction)
 
     def _suspects(self, iteration: Iteration) -> list[Any]:
         """Return vectors that converge to the null space, after normalization, if A is singular and b does not fit."""

@@ -14,7 +14,18 @@ from graphs import DTYPES, grid5, patterns, random_values, spd, stencil27
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from mcprecond import PCG, MulticolorGS, MulticolorSGS, SmoothedAggregation, SolveResult, bicgstab, gmres, minres, pcg
+from mcprecond import (
+    PCG,
+    MulticolorDILU,
+    MulticolorGS,
+    MulticolorSGS,
+    SmoothedAggregation,
+    SolveResult,
+    bicgstab,
+    gmres,
+    minres,
+    pcg,
+)
 from mcprecond.backends import get_backend
 from mcprecond.backends.cuda_source import BLOCK
 from mcprecond.linalg.operator import operator_for
@@ -269,6 +280,17 @@ def test_indefinite_matrix(backend, to_device):
     assert result.reason is Reason.INDEFINITE_A and result.info == -1
 
 
+@pytest.mark.parametrize("seed", range(30))
+def test_rounding_does_not_make_a_definite_matrix_indefinite(seed, backend, to_device):
+    """The pivots of M are far apart, so that p'A p of Eisenstat's form has no digit left in some of these systems."""
+    rng = np.random.default_rng(seed)
+    Q, _ = np.linalg.qr(rng.standard_normal((3, 3)))
+    A = Q * [1e-10, 1e-10, 1] @ Q.T
+    A = to_device(sp.csr_matrix((A + A.T) / 2))
+    result = pcg(A, to_device(rng.standard_normal(3)), M=MulticolorDILU(A, pivot="shift"), form="eisenstat")
+    assert result.reason not in (Reason.INDEFINITE_A, Reason.INCONSISTENT)
+
+
 def test_indefinite_preconditioner(backend, to_device):
     A = to_device(grid5(10))
     result = pcg(A, to_device(random_vector(100)), M=-1.0 * preconditioner("sparse", A, backend))
@@ -281,6 +303,12 @@ def test_overflow_is_told(backend, to_device):
     A.data *= 1e-200
     result = pcg(to_device(A), 1e200 * backend.xp.ones(100))
     assert result.reason is Reason.NOT_FINITE and result.info == -1
+
+
+def test_overflow_on_an_unsymmetric_matrix_is_told_as_asymmetry(backend, to_device):
+    A = sp.csr_matrix(sp.diags_array([np.full(20, 1.0), np.full(19, 1e200)], offsets=[0, 1]))
+    result = pcg(to_device(A), 1e150 * backend.xp.ones(20))
+    assert result.reason is Reason.UNSYMMETRIC_A
 
 
 def test_stagnation_is_told(backend, to_device):

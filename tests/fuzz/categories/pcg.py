@@ -17,6 +17,8 @@ from mcprecond import ILU0, MulticolorDILU, MulticolorSGS
 
 #: Iterations by which the two forms may differ on a system that is easy to solve.
 APART = 3
+#: By which factor the residual of one may be above the tolerance when the other has reached it.
+NEAR = 10
 
 
 def case(t: Trial) -> None:
@@ -45,7 +47,7 @@ def case(t: Trial) -> None:
         results[form] = solved(t, moved, dense, b, x0, M=M, form=form, **how)
         check_outcome(t, kind, results[form], dense, b, x0, condition, how, M)
     if len(results) == 2:
-        check_forms(t, *results.values(), condition, how)
+        check_forms(t, *results.values(), b, condition, how)
 
 
 def check_outcome(
@@ -104,7 +106,7 @@ def check_outcome(
         )
 
 
-def check_forms(t: Trial, plain: Any, eisenstat: Any, condition: float, how: dict[str, Any]) -> None:
+def check_forms(t: Trial, plain: Any, eisenstat: Any, b: np.ndarray, condition: float, how: dict[str, Any]) -> None:
     """The reason is the same, or it is noted; on easy systems the count is nearly the same, too."""
     told = {
         "plain": f"{plain.reason.name} {plain.iterations}",
@@ -114,13 +116,17 @@ def check_forms(t: Trial, plain: Any, eisenstat: Any, condition: float, how: dic
     t.notes["both forms"] += 1
     if plain.reason is not eisenstat.reason:
         t.notes[f"forms differ: {plain.reason.name}, {eisenstat.reason.name}"] += 1
-    easy = condition * eps < 1e-9 and how["rtol"] > 1e4 * eps * condition and "maxiter" not in how
+    first, least = plain.residuals[0], max(how["rtol"] * precision.norm(b), how.get("atol", 0.0))
+    easy = condition * eps < 1e-9 and least > 1e4 * eps * condition * first and "maxiter" not in how
     # If the tolerance is close to the first residual, rounding decides when the solver stops.
-    falls = max(plain.residual_norm, how.get("atol", 0.0)) < 0.1 * plain.residuals[0]
-    if easy and plain.converged and falls:
+    if easy and plain.converged and max(plain.residual_norm, least) < 0.1 * first:
         t.check(eisenstat.converged, "the forms end for other reasons on an easy system", **told)
-        apart = abs(plain.iterations - eisenstat.iterations)
-        t.check(apart <= APART + plain.iterations // 10, "the forms take other counts of iterations", **told)
+        early, late = sorted((plain, eisenstat), key=lambda result: result.iterations)
+        apart = late.iterations - early.iterations
+        # Residuals of CG go up and down: if one form has just reached the tolerance, the other may just miss it.
+        soon = late.residuals[: early.iterations + APART + 1].min()
+        is_near = apart <= APART + plain.iterations // 10 or soon < NEAR * least
+        t.check(is_near, "the forms take other counts of iterations", **told)
 
 
 def right_hand_side(t: Trial, dense: np.ndarray, dtype: Any) -> np.ndarray:
