@@ -87,7 +87,7 @@ def columns(path: str | PathLike[str]) -> np.ndarray:
     Raises
     ------
     OSError, ValueError, MemoryError
-        As `matrix_market`; also if its name ends otherwise.
+        As `matrix_market`; also if its name ends otherwise, or it is a dense Matrix Market file that is not general.
     """
     with _reading(path, "as a vector, or several") as stream:
         if stream.name.endswith(".npy"):
@@ -127,15 +127,20 @@ def _reading(path: str | PathLike[str], what: str) -> Iterator[IO[bytes]]:
 
 
 def _mmread(stream: IO[bytes]) -> Any:
-    """Read a Matrix Market file. SciPy's reader runs over the end of its memory at a zero byte, and where the last line
-    does not end, and divides by the rows of a dense matrix.
+    """Read a Matrix Market file.
+
+    SciPy's reader runs over the end of its memory at a zero byte, where the last line does not end, and in a dense
+    matrix that is skew-symmetric. It divides by the rows of a dense matrix, and takes what is missing of a dense
+    symmetric one for zeros.
     """
     import scipy.io  # ten milliseconds of every import of this package otherwise
 
     text = gzip.GzipFile(fileobj=stream).read() if stream.name.endswith(".gz") else stream.read()
     if b"\0" in text:
         raise ValueError("it holds a zero byte, so it is not text")
-    rows, columns, _, form, *_ = scipy.io.mminfo(io.BytesIO(text))
+    rows, columns, _, form, _, symmetry = scipy.io.mminfo(io.BytesIO(text))
+    if form == "array" and symmetry != "general":
+        raise ValueError(f"it holds an array that is {symmetry}; only general ones can be used")
     if form == "array" and not rows * columns:
         return np.zeros((rows, columns))
     return scipy.io.mmread(io.BytesIO(text if text.endswith(b"\n") else text + b"\n"), spmatrix=False)

@@ -91,6 +91,8 @@ BAD_VECTORS = {
         b"%%%%MatrixMarket matrix array real general\n%d 1\n1\n" % GREAT,
         "Unable to allocate",
     ),
+    "skew.mtx": (b"%%MatrixMarket matrix array complex skew-symmetric\n1 1\n0.5 0.5\n", "array that is skew-symmetric"),
+    "half.mtx": (b"%%MatrixMarket matrix array real symmetric\n2 2\n1\n", "array that is symmetric"),
     "b.txt": (b"1", "its name must end in .npy, .mtx or .mtx.gz"),
 }
 
