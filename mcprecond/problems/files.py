@@ -87,7 +87,7 @@ def columns(path: str | PathLike[str]) -> np.ndarray:
     Raises
     ------
     OSError, ValueError, MemoryError
-        As `matrix_market`; also if its name ends otherwise, or it is a dense Matrix Market file that is not general.
+        As `matrix_market`; also if its name ends otherwise.
     """
     with _reading(path, "as a vector, or several") as stream:
         if stream.name.endswith(".npy"):
@@ -129,9 +129,9 @@ def _reading(path: str | PathLike[str], what: str) -> Iterator[IO[bytes]]:
 def _mmread(stream: IO[bytes]) -> Any:
     """Read a Matrix Market file.
 
-    SciPy's reader runs over the end of its memory at a zero byte, where the last line does not end, and in a dense
-    matrix that is skew-symmetric. It divides by the rows of a dense matrix, and takes what is missing of a dense
-    symmetric one for zeros.
+    SciPy's reader runs over the end of its memory at a zero byte, where the last line does not end, and where a dense
+    matrix that is skew-symmetric has a number too many. It divides by the rows of a dense matrix, and takes what is
+    missing of a dense symmetric one for zeros.
     """
     import scipy.io  # ten milliseconds of every import of this package otherwise
 
@@ -140,7 +140,14 @@ def _mmread(stream: IO[bytes]) -> Any:
         raise ValueError("it holds a zero byte, so it is not text")
     rows, columns, _, form, _, symmetry = scipy.io.mminfo(io.BytesIO(text))
     if form == "array" and symmetry != "general":
-        raise ValueError(f"it holds an array that is {symmetry}; only general ones can be used")
+        stored, triangle = numbers_of_array(text), rows * (rows - 1 if symmetry == "skew-symmetric" else rows + 1) // 2
+        if stored != triangle:
+            raise ValueError(f"a {symmetry} array of {rows} rows takes {triangle} numbers, and it has {stored}")
     if form == "array" and not rows * columns:
         return np.zeros((rows, columns))
     return scipy.io.mmread(io.BytesIO(text if text.endswith(b"\n") else text + b"\n"), spmatrix=False)
+
+
+def numbers_of_array(text: bytes) -> int:
+    """How many numbers a dense Matrix Market file has, each on a line of its own, after the line with the sizes."""
+    return sum(bool(line.strip()) and not line.startswith(b"%") for line in text.splitlines()) - 1

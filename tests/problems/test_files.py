@@ -14,7 +14,7 @@ import scipy.io
 import scipy.sparse as sp
 from graphs import grid5, spd
 
-from mcprecond.problems.files import matrix_market, npz, vector
+from mcprecond.problems.files import columns, matrix_market, npz, vector
 from mcprecond.studies.whole_files import write_whole
 
 BANNER = b"%%MatrixMarket matrix coordinate real general\n"
@@ -91,8 +91,11 @@ BAD_VECTORS = {
         b"%%%%MatrixMarket matrix array real general\n%d 1\n1\n" % GREAT,
         "Unable to allocate",
     ),
-    "skew.mtx": (b"%%MatrixMarket matrix array complex skew-symmetric\n1 1\n0.5 0.5\n", "array that is skew-symmetric"),
-    "half.mtx": (b"%%MatrixMarket matrix array real symmetric\n2 2\n1\n", "array that is symmetric"),
+    "skew.mtx": (
+        b"%%MatrixMarket matrix array complex skew-symmetric\n1 1\n0.5 0.5\n",
+        "takes 0 numbers, and it has 1",
+    ),
+    "half.mtx": (b"%%MatrixMarket matrix array real symmetric\n2 2\n1\n", "takes 3 numbers, and it has 1"),
     "b.txt": (b"1", "its name must end in .npy, .mtx or .mtx.gz"),
 }
 
@@ -102,6 +105,16 @@ def is_refusal(answer: tuple[int, str, str]) -> str:
     code, said, complaint = answer
     assert (code, said) == (2, "") and complaint.startswith("mcprecond: ") and complaint.count("\n") == 1, answer
     return complaint
+
+
+@pytest.mark.parametrize("symmetry", ["general", "symmetric", "hermitian", "skew-symmetric"])
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_arrays_of_all_symmetries_are_read(tmp_path, n, symmetry):
+    X = np.random.default_rng(n).uniform(-1, 1, (n, n)) + (1j if symmetry == "hermitian" else 0) * np.tri(n, n, -1)
+    adjoint = {"general": 0, "symmetric": X.T, "hermitian": X.conj().T, "skew-symmetric": -X.T}[symmetry]
+    X = X + adjoint
+    scipy.io.mmwrite(tmp_path / "X.mtx", X, comment="two\nlines", precision=17, symmetry=symmetry)
+    np.testing.assert_array_equal(columns(tmp_path / "X.mtx"), X)
 
 
 @pytest.mark.parametrize("name", BAD)
