@@ -80,7 +80,8 @@ def solve(
         Initial guess, zero by default. Not changed; a direct solver does not need it.
     rtol, atol : float
         Converged when ``||b - A x|| <= max(rtol ||b||, atol)``, tested on the true residual, unless `norm` says
-        otherwise.
+        otherwise. Where such a residual may hide an error, CG goes on until an estimate of the error in the energy
+        norm is at most ``max(rtol ||x||_A, atol)`` as well.
     maxiter : int, optional
         Iterations of all methods together; 10 n of each by default.
     M : preconditioner, sparse matrix, dense array, LinearOperator, str or None
@@ -210,7 +211,7 @@ def solve_in_both_norms(
     """Go on from a solution that is good in the norm of its residual until the energy norm of the error is within the
     tolerance as well. Return the first result if that fails.
 
-    CG does not let the energy norm of the error grow, but it does the residual, which may leave its tolerance then.
+    In CG the energy norm of the error never grows. The norm of the residual may, and so be above the tolerance then.
     """
     limit = max(limits["rtol"] * first.norm_of_b, limits["atol"] or 0.0)
 
