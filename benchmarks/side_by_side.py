@@ -35,7 +35,7 @@ from robustness import FAMILIES, System
 
 WORKER, RTOL, MOST_RESIDUAL = Path(__file__).parent / "opponents" / "solvers.py", 1e-8, 1e-7
 PATIENCE = {"cpu": 180, "gpu": 60}  # seconds that a process has for each of its solvers
-#: Each system is of a family of benchmarks/robustness.py. The three sizes are those on a CPU, on a GPU, and of a trial.
+#: For each system: its family in benchmarks/robustness.py, and its sizes on a CPU, on a GPU and with --small.
 CASES = {
     "Poisson, 5 points": ("poisson2d", 500, 1000, 30),
     "Poisson, 7 points": ("poisson3d", 60, 100, 10),
@@ -48,7 +48,7 @@ CASES = {
     "elasticity in 3D": ("elasticity in 3D", 24, 48, 6),
     "graph with hubs": ("hubs", 16, 19, 9),
 }
-#: The solvers of opponents/solvers.py that run on each device, and the package whose Python runs each of them.
+#: For each device, the solvers of opponents/solvers.py that are compared, and the package that each of them needs.
 OPPONENTS = {
     "cpu": {
         "PyAMG, smoothed aggregation": "PyAMG",
@@ -125,7 +125,7 @@ def measure_case(name: str, device: str, small: bool, repeats: int, pythons: dic
 def measured(command: list[str], names: list[str], threads: str, device: str) -> list[dict[str, Any]]:
     """Run solvers in a process, which prints a line for each of them, and return their rows.
 
-    When a solver fails, its process ends, and a new process runs the solvers that are left.
+    A solver that fails ends the process. The remaining solvers run in a new one.
     """
     environment = os.environ | {"MCPRECOND_NUM_THREADS": threads, "MKL_NUM_THREADS": threads, "OMP_NUM_THREADS": "1"}
     rows, left = [], names

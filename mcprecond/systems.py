@@ -211,7 +211,8 @@ def solve_in_both_norms(
     """Go on from a solution that is good in the norm of its residual until the energy norm of the error is within the
     tolerance as well. Return the first result if that fails.
 
-    In CG the energy norm of the error never grows. The norm of the residual may, and so be above the tolerance then.
+    In CG the energy norm of the error decreases in every iteration. The norm of the residual need not: it may exceed
+    the tolerance again while the error decreases.
     """
     limit = max(limits["rtol"] * first.norm_of_b, limits["atol"] or 0.0)
 

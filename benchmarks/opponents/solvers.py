@@ -35,8 +35,8 @@ PACKAGES = {
     "CuPy": "cupy-cuda13x",
     "torch-sla": "torch-sla",
 }
-#: The relative residual that AmgX solves to, the size of its memory pool in bytes, and the number of its mode dDDI,
-#: which is double precision on a GPU.
+#: For AmgX: the tolerance for the relative residual, the size of the memory pool in bytes, and the value of the mode
+#: dDDI, which stands for double precision on a GPU.
 RTOL_OF_AMGX, POOL, DOUBLES = 1e-8, 2**33, 8193
 #: PETSc's options: CG with the norm of the true residual, as all others here.
 CG = "-ksp_type cg -ksp_norm_type unpreconditioned "
@@ -162,8 +162,8 @@ def solve_by_pardiso(factors, b, rtol):
     return solver.solve(upper, b), 0
 
 
-# Solvers on a GPU. The matrix and the vector are copied to the GPU before the clock starts. The clock stops when the
-# GPU has finished.
+# The solvers that run on a GPU. Times do not include copying the matrix and the vector to the GPU. They do include
+# waiting until the GPU has finished.
 
 
 def on_gpu(A, b):

@@ -94,8 +94,8 @@ COLUMNS = """
 """
 USUAL: dict[str, Any] = {"OFFSET": np.dtype(np.int32), "VALUE": np.dtype(np.float64), "LANES": 8}
 
-#: The length of the arrays on which operations of CuPy are called. CuPy takes other kernels for arrays of a few hundred
-#: entries.
+#: The length of the arrays on which CuPy's operations are called. For arrays of a few hundred entries CuPy compiles
+#: other kernels, which larger systems do not use.
 ENTRIES = 2000
 #: What has been listed in this process: kind of solve, types and device.
 _LISTED: set[tuple[str, Any, Any, int]] = set()

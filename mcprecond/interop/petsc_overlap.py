@@ -43,7 +43,7 @@ class Overlap:
     numbers : array of int64
         Their global numbers.
     ends : list of int
-        Number k says how many rows this rank and the first k layers around it have.
+        ``ends[k]`` is the number of rows of this rank and of the first k layers around it.
     rows : Rows
     matrix : AdmittedMatrix
         With the values of these rows.

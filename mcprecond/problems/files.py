@@ -129,9 +129,9 @@ def _reading(path: str | PathLike[str], what: str) -> Iterator[IO[bytes]]:
 def _mmread(stream: IO[bytes]) -> Any:
     """Read a Matrix Market file.
 
-    SciPy's reader runs over the end of its memory at a zero byte, where the last line does not end, and where a dense
-    matrix that is skew-symmetric has a number too many. It divides by the rows of a dense matrix, and takes what is
-    missing of a dense symmetric one for zeros.
+    SciPy's reader accesses memory out of bounds if there is a zero byte, if the last line has no newline, and if a
+    dense skew-symmetric matrix has too many numbers. It divides by the number of rows of a dense matrix, and sets
+    missing numbers of a dense symmetric matrix to zero.
     """
     import scipy.io  # ten milliseconds of every import of this package otherwise
 

@@ -17,7 +17,7 @@ from mcprecond import ILU0, MulticolorDILU, MulticolorSGS
 
 #: Iterations by which the two forms may differ on a system that is easy to solve.
 APART = 3
-#: By which factor the residual of one may be above the tolerance when the other has reached it.
+#: The factor by which the residual of one form may exceed the tolerance when the other form has reached it.
 NEAR = 10
 
 
@@ -123,7 +123,7 @@ def check_forms(t: Trial, plain: Any, eisenstat: Any, b: np.ndarray, condition: 
         t.check(eisenstat.converged, "the forms end for other reasons on an easy system", **told)
         early, late = sorted((plain, eisenstat), key=lambda result: result.iterations)
         apart = late.iterations - early.iterations
-        # Residuals of CG go up and down: if one form has just reached the tolerance, the other may just miss it.
+        # The residual norm of CG oscillates: when one form has reached the tolerance, the other may be just above it.
         soon = late.residuals[: early.iterations + APART + 1].min()
         is_near = apart <= APART + plain.iterations // 10 or soon < NEAR * least
         t.check(is_near, "the forms take other counts of iterations", **told)
