@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from papers.csrcolor import library
 
 from mcprecond.backends import get_backend
-from mcprecond.preconditioners.base import Preconditioner
+from mcprecond.linalg.operator import Operator
 
 INDEX_32, FLOAT_64 = 2, 1  # cusparseIndexType_t, cudaDataType
 FILL_MODE, DIAG_TYPE = 0, 1  # cusparseSpMatAttribute_t
 BY_LEVELS = 1  # cusparseSolvePolicy_t
 
 
-class CsrIlu(Preconditioner):
+class CsrIlu(Operator):
     """csrilu02 and a pair of SpSV for a CuPy CSR matrix of float64 values with sorted rows, in the order of its rows.
 
     `analyze_factorization`, `factorize`, `analyze_solves` in this order, then `enqueue`. Where the library no longer
     has csrilu02 (`can_factorize`), put the factors into `values` instead: U, and L without its unit diagonal.
     """
 
-    symmetric = True
-    updates = 0  # type: ignore[assignment]
+    captures = False  # before `try_capture`
 
     def __init__(self, A: Any) -> None:
         import cupy
 
-        super().__init__(dtype=A.dtype, shape=A.shape)  # type: ignore[call-arg]
+        self.shape, self.dtype, self.backend = A.shape, A.dtype, get_backend("gpu")
         self.A, self.values = A, A.data.copy()
         self.lib = library()
         self.can_factorize = hasattr(self.lib, "cusparseDcsrilu02")
@@ -38,16 +35,6 @@ class CsrIlu(Preconditioner):
         self._call("cusparseCreate", ctypes.byref(self.handle))
         self._buffers: list[Any] = []
         self._t = cupy.empty(A.shape[0], A.dtype)
-
-    @property
-    def backend(self) -> Any:
-        """See `Preconditioner`."""
-        return get_backend("gpu")
-
-    @property
-    def captures(self) -> bool:
-        """Whether the solves can be captured, which is found out by trying."""
-        return self.captured
 
     def _of_A(self) -> tuple[Any, ...]:
         return (
@@ -119,20 +106,12 @@ class CsrIlu(Preconditioner):
         import cupy
 
         r, z = cupy.ones_like(self._t), cupy.empty_like(self._t)
-        self.captured = True
+        self.captures = True
         try:
             self.backend.repeatable(lambda: self.enqueue(None, r, z))()
             cupy.cuda.Device().synchronize()
         except (RuntimeError, cupy.cuda.runtime.CUDARuntimeError):
-            self.captured = False
-
-    def new_state(self, columns: int = 1) -> None:
-        """There is none: one application at a time."""
-
-    @contextmanager
-    def lend_state(self, columns: int = 1) -> Iterator[None]:
-        """See `new_state`."""
-        yield None
+            self.captures = False
 
     def enqueue(self, state: None, r: Any, z: Any) -> None:
         """z = inv(U) inv(L) r."""
@@ -142,7 +121,8 @@ class CsrIlu(Preconditioner):
         for solve in self._solves:
             self._call("cusparseSpSV_solve", *solve)
 
-    def _matvec(self, r: Any) -> Any:
+    def __matmul__(self, r: Any) -> Any:
+        """For solvers where the solves cannot be captured."""
         z = self._t.copy()
         self.enqueue(None, r.reshape(-1), z)
         return z

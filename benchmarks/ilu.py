@@ -126,13 +126,13 @@ class Case:
                 opponent.analyze_solves()
             opponent.try_capture()
             z = cupy.empty_like(b)
-            apply = graph_ms if opponent.captured else queued_ms
+            apply = graph_ms if opponent.captures else queued_ms
             costs["apply_ms"] = apply(application(opponent, b, z), repeats=self.repeats)
             self._add(
                 f"cuSPARSE {ordering}",
                 lambda A=A, b=b, opponent=opponent: self._solve(A, b, opponent),  # type: ignore[misc]
                 levels=None,
-                captured=opponent.captured,
+                captured=opponent.captures,
                 own_factorization=opponent.can_factorize,
                 **costs,
             )

@@ -15,6 +15,9 @@ import numpy as np
 from cases import SEED
 from unaffected import settled
 
+from mcprecond.backends import Backend
+from mcprecond.solvers.eisenstat import EisenstatIteration
+from mcprecond.solvers.iteration import ROUNDING
 from mcprecond.studies.measure import provenance
 from mcprecond.studies.whole_files import write_whole
 
@@ -50,6 +53,15 @@ def application(M: Any, b: Any, z: Any) -> Callable[[], None]:
     """A function that puts M b into z: it launches kernels and allocates nothing."""
     state = M.new_state(*b.shape[1:])
     return lambda: M.enqueue(state, b, z)
+
+
+def begin_endless(A: Any, M: Any, b: Any, backend: Backend) -> EisenstatIteration:
+    """CG in Eisenstat's form that no residual ends, so that each of its steps is a whole iteration."""
+    iteration = EisenstatIteration(A, M, backend)
+    iteration.load(b, None)
+    iteration.scalars[ROUNDING] = 0  # else it ends at the rounding of the first residual
+    iteration.start(0.0, 10**9, float(backend.xp.linalg.norm(b)), is_zero=True)
+    return iteration
 
 
 def wall_ms(function: Callable[[], Any], synchronize: Callable[[], None], repeats: int = 10) -> Times:
@@ -180,7 +192,7 @@ extern "C" __global__ void pause(long long cycles) {
 #: Rooms of the package whose code a result depends on.
 COLORING = ("backends", "matrix", "numbering", "linalg", "coloring", "problems")
 SOLVING = (*COLORING, "ordering", "storage", "sweeps", "tuning", "preconditioners", "solvers")
-MULTIGRID = (*SOLVING, "multigrid", "interop")
+MULTIGRID = (*SOLVING, "multigrid", "systems", "interop")
 
 
 def record(

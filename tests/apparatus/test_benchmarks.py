@@ -55,29 +55,53 @@ def test_a_run_keeps_what_the_same_code_has_measured(tmp_path):
     assert kept(path, document | {"seed": 2}, ["a"]) == []
 
 
-@pytest.mark.nightly
+#: Each benchmark, with arguments that let it take seconds.
+TRIED = [
+    "coloring.py cpu --families rgg20 --methods eb jp",
+    "coloring_scaling.py cpu --rgg 8 9 --rmat 8",
+    "coloring_cpu.py --families grid2d",
+    "choices.py gpu grid2d_300 rmat_18",
+    "advice.py cpu grid2d_300 --repeats 1",
+    "automatic.py cpu --cases grid2d_300 --repeats 1",
+    "busy.py --solves 1",
+    "determinism.py cpu grid2d_300 --repeats 1",
+    "fenl.py cpu --repeats 1",
+    "first_use.py cpu --repeats 1 --ways SGS",
+    "gallery.py cpu smoke --repeats 1",
+    "krylov.py cpu --repeats 1",
+    "marks.py --repeats 1",
+    "precision.py cpu --repeats 1",
+    "robustness.py --cases neumann tree",
+    "steps.py cpu --repeats 1 --cases plate circuit",
+    "sweeps.py cpu --repeats 1 --cases elasticity48 grid2d_1024",
+    "accuracy.py cpu",
+    "error_estimates.py cpu",
+    "alarms.py cpu --cases tree smoke",
+    "advection.py cpu --repeats 1 --flows vortex",
+    "hierarchies.py cpu --repeats 1 --cases grid2d_1024 elasticity48",
+    "ilu.py cpu --repeats 1 --cases grid2d_1024",
+    "side_by_side.py cpu --cases circuit --repeats 1",
+    "opponents/suitesparse.py --repeats 2 --families grid2d_1024",
+    "experiments/half.py cpu --cases fenl_50",
+]
+#: Those that call on a GPU what no CPU has: libraries, graphs and the profiler's clock.
+TRIED_ON_A_GPU = [
+    "coloring.py gpu --families rgg20 --methods eb --repeats 1",
+    "fenl.py gpu --repeats 1",
+    "ilu.py gpu --repeats 1 --cases grid2d_1024",
+    "sweeps.py gpu --repeats 1 --cases grid2d_1024",
+    "weak_scaling.py gpu --repeats 1",
+]
+
+
+def script_of(command: str) -> str:
+    return command.split()[0]
+
+
 @pytest.mark.parametrize(
     "command",
-    [
-        "coloring.py cpu --families rgg20 --methods eb jp",
-        "coloring_scaling.py cpu --rgg 8 9 --rmat 8",
-        "coloring_cpu.py --families grid2d",
-        "choices.py gpu grid2d_300 rmat_18",
-        "advice.py cpu grid2d_300 --repeats 1",
-        "busy.py --solves 1",
-        "first_use.py cpu --repeats 1 --ways SGS",
-        "robustness.py --cases neumann tree",
-        "steps.py cpu --repeats 1 --cases plate circuit",
-        "accuracy.py cpu",
-        "error_estimates.py cpu",
-        "alarms.py cpu --cases tree smoke",
-        "advection.py cpu --repeats 1 --flows vortex",
-        "hierarchies.py cpu --repeats 1 --cases grid2d_1024 elasticity48",
-        "ilu.py cpu --repeats 1 --cases grid2d_1024",
-        "side_by_side.py cpu --cases circuit --repeats 1",
-        "opponents/suitesparse.py --repeats 2 --families grid2d_1024",
-    ],
-    ids=lambda command: command.split()[0],
+    [pytest.param(command, marks=pytest.mark.nightly, id=script_of(command)) for command in TRIED]
+    + [pytest.param(command, marks=pytest.mark.gpu, id=f"{script_of(command)} gpu") for command in TRIED_ON_A_GPU],
 )
 def test_benchmark_runs(command, benchmark):
     document = benchmark(*command.split())
