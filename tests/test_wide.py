@@ -49,6 +49,7 @@ def test_colorings(method, pattern, to_device, backend, widened):
         np.testing.assert_array_equal(backend.to_host(wide.colors), backend.to_host(narrow.colors))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("listed", [False, True])
 @pytest.mark.parametrize("kind", KINDS)
 def test_preconditioners_and_solvers(kind, listed, to_device, backend, widened, listed_columns):

@@ -58,6 +58,9 @@ def compile_loop(
     return shared_loop(body, least, {"least_rows": least_rows, "least_parts": least_parts}, **ALL)
 
 
+# Compiled functions copy arrays in loops. With an assignment to a slice Numba compiles a message on shapes that differ,
+# too, which takes two seconds in each process.
+
 # This decorator compiles serial functions, which may call parallel loops and allocate arrays.
 compile_part = compiler(**ALL)
 # This decorator compiles functions that parallel loops call for each row, vertex or edge. It turns off Numba's

@@ -334,7 +334,8 @@ def color_by_priority(
     if order == LDF and max_degree < LONG_DEGREE:
         keys = np.empty(n, np.uint64)
         priority_keys(0, n, degrees, seed, keys)
-        worklist[:] = np.argsort(keys)
+        for i, v in enumerate(np.argsort(keys)):
+            worklist[i] = v
     # For high degrees. Row v starts at word indptr[v] // 32 + v, which leaves room for degree + 1 bits without a prefix
     # sum.
     bitmaps = np.empty(len(dag) // 32 + n + 1, np.uint32)

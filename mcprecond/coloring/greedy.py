@@ -149,10 +149,18 @@ def keys_by_degree(distance, indptr, indices):
     """Keys between 1 - n and 0: vertices with more neighbors within the distance come first, equal ones by number."""
     n = len(indptr) - 1
     reached, near, degrees = np.full(n, -1, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
+    starts = np.zeros(n + 1, np.int64)  # of the vertices of each degree in the order, those of larger degree before
     for v in range(n):
         degrees[v] = len(others_near(v, distance, indptr, indices, reached, near))
+        starts[degrees[v]] += 1
+    before = 0
+    for degree in range(n, -1, -1):
+        before += starts[degree]
+        starts[degree] = before - starts[degree]
     key = np.empty(n, np.int64)
-    key[np.argsort(-degrees, kind="mergesort")] = -np.arange(n)
+    for v in range(n):
+        key[v] = -starts[degrees[v]]
+        starts[degrees[v]] += 1
     return key
 
 

@@ -11,11 +11,28 @@ from mcprecond.backends import compile_part
 
 
 @compile_part
+def sink(heap, place, key, v, i, length):
+    """Put v at place i of the first `length`, or below it: those of larger priority move up."""
+    while 2 * i + 1 < length:
+        child = 2 * i + 1
+        if child + 1 < length and key[heap[child + 1]] > key[heap[child]]:
+            child += 1
+        if key[heap[child]] < key[v]:
+            break
+        heap[i] = heap[child]
+        place[heap[i]] = i
+        i = child
+    heap[i] = v
+    place[v] = i
+
+
+@compile_part
 def heap_of(key):
-    """The heap of all vertices, and their places: a sorted list is a heap."""
-    heap = np.argsort(-key).astype(np.int32)
-    place = np.empty(len(key), np.int32)
-    place[heap] = np.arange(len(key), dtype=np.int32)
+    """The heap of all vertices, and their places."""
+    heap = np.arange(len(key), dtype=np.int32)
+    place = heap.copy()
+    for i in range(len(key) // 2 - 1, -1, -1):
+        sink(heap, place, key, heap[i], i, len(key))
     return heap, place
 
 
@@ -38,18 +55,7 @@ def raise_key(heap, place, key, v, amount):
 @compile_part
 def take_first(heap, place, key, length):
     """Take the vertex of largest priority out of the first `length` places, which are the heap."""
-    first, v = heap[0], heap[length - 1]
-    i = 0
-    while 2 * i + 1 < length - 1:
-        child = 2 * i + 1
-        if child + 1 < length - 1 and key[heap[child + 1]] > key[heap[child]]:
-            child += 1
-        if key[heap[child]] < key[v]:
-            break
-        heap[i] = heap[child]
-        place[heap[i]] = i
-        i = child
-    heap[i] = v
-    place[v] = i
+    first = heap[0]
+    sink(heap, place, key, heap[length - 1], 0, length - 1)
     place[first] = -1
     return first

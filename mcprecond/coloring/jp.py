@@ -136,7 +136,8 @@ def first_front(first, end, distance, indptr, indices, rank, waiting, front, len
 def list_ready(ready, count, following, length):
     """Append the first `count` of `ready` to the next front."""
     begin = atomic_add(length, 0, np.int32(count))
-    following[begin : begin + count] = ready[:count]
+    for k in range(count):
+        following[begin + k] = ready[k]
 
 
 @compile_loop(grain=1)

@@ -352,7 +352,8 @@ def keep_vector(n, z, Z, places, control):
 @compile_loop(grain=NUMBERS)
 def copy_numbers(first, end, v, to):
     """The numbers of `keep_vector`."""
-    to[first:end] = v[first:end]
+    for i in range(first, end):
+        to[i] = v[i]
 
 
 @KERNELS.strided

@@ -349,7 +349,9 @@ def take_off(size, k, m, columns, parts, x, y):
 @compile_loop(grain=NUMBERS)
 def take_off_rows(first, end, columns, parts, x, y):
     """The rows of `take_off`."""
-    y[first:end] = x[first:end]
+    for i in range(first, end):
+        for c in range(x.shape[1]):
+            y[i, c] = x[i, c]
     for j in range(len(columns)):
         for c in range(x.shape[1]):
             part = y.real.dtype.type(parts[j, c])

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import mcprecond
+from mcprecond.studies.sources import FOR_CPU
 
 PACKAGE = Path(mcprecond.__file__).parent
 #: From the bottom to the top; a module may import what stands before it, and other modules of its own room.
@@ -109,3 +110,23 @@ assert mcprecond.color(A, "gm").is_valid(A)
 assert "mcprecond.coloring.published.gm" in imported()
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_compiled_functions_copy_arrays_in_loops(module):
+    """An assignment of an array to a slice takes two seconds to compile; see `mcprecond.backends.kernels`."""
+    for function in ast.walk(ast.parse(MODULES[module].read_text())):
+        if isinstance(function, ast.FunctionDef) and any(map(FOR_CPU.match, map(ast.unparse, function.decorator_list))):
+            for node in ast.walk(function):
+                if isinstance(node, ast.Assign) and any(map(is_slice, node.targets)):
+                    assert is_constant(node.value), f"{function.name}: {ast.unparse(node)}"
+
+
+def is_slice(target: ast.expr) -> bool:
+    return isinstance(target, ast.Subscript) and any(isinstance(node, ast.Slice) for node in ast.walk(target.slice))
+
+
+def is_constant(value: ast.expr) -> bool:
+    return not isinstance(value, ast.Name | ast.Call | ast.Subscript) or (
+        isinstance(value, ast.Name) and value.id.isupper()
+    )

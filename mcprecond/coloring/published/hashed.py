@@ -153,6 +153,7 @@ def color_by_operators(n, indptr, indices, seed, table_size, colors, tables, scr
             for k in range(indptr[v], indptr[v + 1]):
                 if C[indices[k]] == UNCOLORED and after[indices[k]] != UNCOLORED:
                     prohibit(own, v, after[indices[k]])
-        C[:] = after
+        for v in range(len(C)):
+            C[v] = after[v]
         log_round(log, before - len(left) + lost, lost)
         new += 2

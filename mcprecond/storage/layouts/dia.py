@@ -108,7 +108,8 @@ def list_diagonals(n_slices, slices, indptr, indices, ends, pairs):
             first, end = slices[k], slices[k + 1]
             diagonals = pairs[heads[k, 1] :]
             shifts = np.unique(shifts_of(first, end, indptr, indices))
-            diagonals[: len(shifts), 0] = shifts
+            for number in range(len(shifts)):
+                diagonals[number, 0] = shifts[number]
             for i in range(first, end):
                 for e in range(indptr[i], indptr[i + 1]):
                     number = np.searchsorted(shifts, indices[e] - (i - first))
