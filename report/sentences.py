@@ -8,8 +8,8 @@ from report.noise import Range, mean, verdict
 from report.results import OURS, RESULTS, Document, busy, date, measured, place, runs
 from report.tables import number
 
-#: The runs of the gallery. Its newest example has run alone, on another machine.
-GALLERY = ("gallery-cpu", "gallery-cameras-cpu", "gallery-gpu")
+#: The runs of the gallery.
+GALLERY = ("gallery-cpu", "gallery-gpu")
 
 
 def of_gallery(results: Path = RESULTS) -> dict[str, str]:
