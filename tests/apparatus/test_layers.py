@@ -112,14 +112,14 @@ assert "mcprecond.coloring.published.gm" in imported()
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_compiled_functions_copy_arrays_in_loops(module):
+def test_compiled_functions_copy_arrays_in_loops():
     """An assignment of an array to a slice takes two seconds to compile; see `mcprecond.backends.kernels`."""
-    for function in ast.walk(ast.parse(MODULES[module].read_text())):
-        if isinstance(function, ast.FunctionDef) and any(map(FOR_CPU.match, map(ast.unparse, function.decorator_list))):
-            for node in ast.walk(function):
-                if isinstance(node, ast.Assign) and any(map(is_slice, node.targets)):
-                    assert is_constant(node.value), f"{function.name}: {ast.unparse(node)}"
+    nodes = [node for path in MODULES.values() for node in ast.walk(ast.parse(path.read_text()))]
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+    compiled = [f for f in functions if any(FOR_CPU.match(ast.unparse(mark)) for mark in f.decorator_list)]
+    assigned = [node for f in compiled for node in ast.walk(f) if isinstance(node, ast.Assign)]
+    to_slices = [node for node in assigned if any(map(is_slice, node.targets))]
+    assert to_slices and [ast.unparse(node) for node in to_slices if not is_constant(node.value)] == []
 
 
 def is_slice(target: ast.expr) -> bool:
@@ -127,6 +127,4 @@ def is_slice(target: ast.expr) -> bool:
 
 
 def is_constant(value: ast.expr) -> bool:
-    return not isinstance(value, ast.Name | ast.Call | ast.Subscript) or (
-        isinstance(value, ast.Name) and value.id.isupper()
-    )
+    return all(node.id.isupper() for node in ast.walk(value) if isinstance(node, ast.Name))
