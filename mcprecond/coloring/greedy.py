@@ -149,7 +149,7 @@ def keys_by_degree(distance, indptr, indices):
     """Keys between 1 - n and 0: vertices with more neighbors within the distance come first, equal ones by number."""
     n = len(indptr) - 1
     reached, near, degrees = np.full(n, -1, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
-    starts = np.zeros(n + 1, np.int64)  # of the vertices of each degree in the order, those of larger degree before
+    starts = np.zeros(n + 1, np.int64)  # where the vertices of each degree begin, in the order of falling degrees
     for v in range(n):
         degrees[v] = len(others_near(v, distance, indptr, indices, reached, near))
         starts[degrees[v]] += 1

@@ -132,7 +132,7 @@ def first_front(first, end, distance, indptr, indices, rank, waiting, front, len
             front[atomic_add(length, 0, np.int32(1))] = v
 
 
-@compile_part
+@compile_row
 def list_ready(ready, count, following, length):
     """Append the first `count` of `ready` to the next front."""
     begin = atomic_add(length, 0, np.int32(count))
