@@ -174,6 +174,7 @@ def test_changes_that_no_benchmark_runs_do_not_count(monkeypatch):
         assert unaffected.settled({"solvers": digest, "sweeps": "c"}) == {"solvers": found, "sweeps": "c"}
 
 
+@pytest.mark.nightly
 def test_hashes_are_those_of_the_code(benchmark):
     found = benchmark("experiments/coloring_steps.py", "--families", "rgg20")
     assert found["code"].items() <= code(gpu=False).items() and "coloring/published/eb" in found["code"]
@@ -182,6 +183,7 @@ def test_hashes_are_those_of_the_code(benchmark):
     assert case["colors"] <= case["steps_with_shortcuts"] <= case["steps"]
 
 
+@pytest.mark.nightly
 def test_one_thread_has_no_conflicts_and_chunks_take_fewer_rounds(benchmark):
     serial = benchmark("experiments/coloring_rounds.py", "--families", "rgg20", "--threads", "1")["cases"][0]
     assert all((row["rounds"], row["colored_again"]) == (1, 0) for row in serial["rounds"])
@@ -203,6 +205,7 @@ def test_multigrid(benchmark):
         assert rows["multigrid"]["iterations"] < rows["SGS"]["iterations"] < rows["CG"]["iterations"]
 
 
+@pytest.mark.nightly
 def test_solves(benchmark):
     run = benchmark("solves.py", "cpu", "rmat_18", "elasticity48", "--repeats", "2", "--colorings", "auto", "eb")
     for case in run["cases"]:

@@ -106,6 +106,7 @@ def test_pyamg_ships_matrices():
     assert len(told) == 3  # one is complex, one unsymmetric, one singular
 
 
+@pytest.mark.nightly
 def test_every_study_with_stand_ins_takes_the_matrices_of_a_folder(folder, monkeypatch, capsys):
     monkeypatch.setattr(studies, "REPEATS", 1)
     output = folder / "results"
