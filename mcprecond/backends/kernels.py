@@ -58,8 +58,8 @@ def compile_loop(
     return shared_loop(body, least, {"least_rows": least_rows, "least_parts": least_parts}, **ALL)
 
 
-# Compiled functions copy arrays in loops. With an assignment to a slice Numba compiles a message on shapes that differ,
-# too, which takes two seconds in each process.
+# In compiled functions, copy arrays by loops and not by slices. For `a[i:j] = b` Numba also compiles the error message
+# for shapes that do not match, and that takes longer than most of our functions.
 
 # This decorator compiles serial functions, which may call parallel loops and allocate arrays.
 compile_part = compiler(**ALL)

@@ -84,7 +84,7 @@ TRIED = [
     "opponents/suitesparse.py --repeats 2 --families grid2d_1024",
     "experiments/half.py cpu --cases fenl_50",
 ]
-#: Those that call on a GPU what no CPU has: libraries, graphs and the profiler's clock.
+#: These benchmarks run code on a GPU that they do not run on a CPU: they call cuSPARSE or time captured graphs.
 TRIED_ON_A_GPU = [
     "coloring.py gpu --families rgg20 --methods eb --repeats 1",
     "fenl.py gpu --repeats 1",

@@ -113,7 +113,7 @@ assert "mcprecond.coloring.published.gm" in imported()
 
 
 def test_compiled_functions_copy_arrays_in_loops():
-    """An assignment of an array to a slice takes two seconds to compile; see `mcprecond.backends.kernels`."""
+    """An assignment of an array to a slice takes long to compile; see `mcprecond.backends.kernels`."""
     nodes = [node for path in MODULES.values() for node in ast.walk(ast.parse(path.read_text()))]
     functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
     compiled = [f for f in functions if any(FOR_CPU.match(ast.unparse(mark)) for mark in f.decorator_list)]
