@@ -79,7 +79,7 @@ def measure(host: Any, has_opponents: bool, backend: Backend, arguments: Any) ->
         rows[name] |= {"stages": stages} if stages else {}
         if rows[name]["converged"]:
             calls[name] = solve
-    for name, times in timed_in_turns(calls, arguments.repeats, backend.synchronize, small=arguments.small).items():
+    for name, times in timed_in_turns(calls, arguments.repeats, backend, small=arguments.small).items():
         rows[name] |= times
     return {
         "unknowns": n,

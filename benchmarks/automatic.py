@@ -91,7 +91,7 @@ def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str,
         if label in (AUTO, SOLVE):
             rows[label]["stages"] = [f"{stage.name} {stage.iterations}" for stage in result.stages]
     converged = {label: solvers[label] for label, row in rows.items() if row["converged"]}
-    for label, times in timed_in_turns(converged, repeats, backend.synchronize, settle=device == "cpu").items():
+    for label, times in timed_in_turns(converged, repeats, backend, small=small).items():
         rows[label] |= times
     facts = {"unknowns": A.shape[0], "nnz": int(A.nnz), "held_out": name in HELD_OUT}
     return facts | {"solvers": list(rows.values())}

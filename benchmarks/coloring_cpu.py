@@ -22,6 +22,7 @@ from cases import GROWING, SEED
 from coloring import checked
 from measure import COLORING, measure_each, parser_of, timed_in_turns, wall_ms
 
+from mcprecond.backends import get_backend
 from mcprecond.backends.team import set_threads
 from mcprecond.coloring import Graph, user_coloring
 from mcprecond.matrix import admit_matrix
@@ -59,7 +60,7 @@ def measure_matrix(A: Any, repeats: int, with_networkx: bool, small: bool) -> di
     if with_networkx:
         calls["NetworkX greedy"] = networkx_checked(A)
     calls |= {method: checked(method, {}, graph, A) for method in METHODS}
-    times = timed_in_turns({row: run for row, (run, _) in calls.items()}, repeats, small=small)
+    times = timed_in_turns({row: run for row, (run, _) in calls.items()}, repeats, get_backend("cpu"), small=small)
     return case | {"methods": {row: times[row] | found for row, (_, found) in calls.items()}}
 
 

@@ -79,7 +79,7 @@ def timed(name: str, A: Any, repeats: int) -> dict[str, Any]:
 
     calls = {way: calling(way) for way in ways}
     iterations = {way: int(call().iterations) for way, call in calls.items()}
-    found = timed_in_turns(calls, repeats, backend.synchronize)
+    found = timed_in_turns(calls, repeats, backend)
     return {"name": name, "ways": {way: row | {"iterations": iterations[way]} for way, row in found.items()}}
 
 

@@ -102,7 +102,7 @@ def cost_of_norm(M: str | None, backend: Backend, small: bool, repeats: int) -> 
     solvers = {norm: PCG(A, M, norm=norm) for norm in ("residual", "energy")}
     calls = {norm: partial(solver.solve, b, rtol=0, maxiter=count) for norm, solver in solvers.items()}
     assert all(call().iterations == count for call in calls.values())
-    times = timed_in_turns(calls, repeats, backend.synchronize, small=small)
+    times = timed_in_turns(calls, repeats, backend, small=small)
     found = {"M": M or "none", "unknowns": side * side, "iterations": count, "times": times}
     return found | {"ratio": times["energy"]["ms"] / times["residual"]["ms"]}
 

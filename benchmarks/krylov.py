@@ -68,7 +68,7 @@ def times_of(calls: dict[str, Callable[[], Any]], backend: Backend, repeats: int
     """Milliseconds of each, which take turns on a CPU."""
     if backend.name == "gpu":
         return {name: wall_ms(call, backend.synchronize, repeats) for name, call in calls.items()}
-    return {name: row["ms"] for name, row in timed_in_turns(calls, repeats).items()}
+    return {name: row["ms"] for name, row in timed_in_turns(calls, repeats, backend).items()}
 
 
 def right_hand_side(A: Any, backend: Backend, columns: tuple[int, ...] = ()) -> Any:

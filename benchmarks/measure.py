@@ -96,22 +96,21 @@ SETTLING = 0.2  # seconds
 def timed_in_turns(
     functions: dict[str, Callable[[], Any]],
     repeats: int,
-    synchronize: Callable[[], None] = lambda: None,
+    backend: Backend,
     *,
     small: bool = False,
-    settle: bool = True,
 ) -> dict[str, dict[str, Any]]:
     """The same for several warm calls that take turns, so that what else runs on the machine meets all of them.
 
-    Before each there is a pause: threads of other libraries spin for a while after a loop, on the processors that the
-    next call needs. There is none where problems are small, to try a script, or where `settle` is False.
+    On a CPU there is a pause before each, unless problems are small, to try a script: threads of other libraries spin
+    for a while after a loop, on the processors that the next call needs.
     """
+    pause = 0 if small or backend.name == "gpu" else SETTLING
     times: dict[str, list[float]] = {name: [] for name in functions}
     for _ in range(repeats):
         for name, function in functions.items():
-            synchronize()
-            time.sleep(SETTLING if settle and not small else 0)
-            times[name].append(_once_ms(function, synchronize))
+            time.sleep(pause)
+            times[name].append(_once_ms(function, backend.synchronize))
     return {name: _row(found) for name, found in times.items()}
 
 

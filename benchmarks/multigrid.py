@@ -96,7 +96,7 @@ def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str,
     setups["multigrid, update"] = lambda: made["multigrid"].update(A)
     solves = {label: lambda s=solve, M=made[label]: s(M) for label, (_, solve) in solvers.items()}
     if device == "cpu":
-        setup_rows, solve_rows = (timed_in_turns(calls, repeats, small=small) for calls in (setups, solves))
+        setup_rows, solve_rows = (timed_in_turns(calls, repeats, backend, small=small) for calls in (setups, solves))
     else:
         setup_rows, solve_rows = (
             {label: timed_row(call, backend.synchronize, repeats, ENOUGH) for label, call in calls.items()}

@@ -54,7 +54,7 @@ def compared(name: str, backend: Backend, small: bool, repeats: int) -> dict[str
         for dtype, solve in solves.items():
             result = solve()
             row |= {f"iterations_{dtype}": result.iterations, f"reason_{dtype}": result.reason.name}
-        times = timed_in_turns(solves, repeats)
+        times = timed_in_turns(solves, repeats, backend, small=small)
         rows.append(row | {dtype: times[dtype]["ms"] for dtype in solves})
         for solver in solvers.values():
             solver.release()

@@ -95,7 +95,7 @@ def measure_case(name: str, small: bool, device: str, colorings: list[str], repe
         )
         setups[f"SGS {coloring}"] = build
     for key, functions in (("setup", setups), ("solve", solves)):
-        times = timed_in_turns(functions, repeats, backend.synchronize, small=small)
+        times = timed_in_turns(functions, repeats, backend, small=small)
         for row in case["solvers"]:
             if row["name"] in times:
                 row[key] = times[row["name"]]

@@ -100,7 +100,7 @@ def measure_case(name: str, device: str, small: bool, repeats: int) -> dict[str,
             rows[label] |= {"first_stages": stages_of(results[0]), "last_stages": stages_of(results[-1])}
 
     turns = {label: partial(run, label) for label in SOLVERS if label in chosen}
-    for label, times in timed_in_turns(turns, repeats, backend.synchronize, small=small).items():
+    for label, times in timed_in_turns(turns, repeats, backend, small=small).items():
         rows[label] |= times
     slow = [{"name": label, "estimated_ms": ms} for label, ms in estimates.items() if label not in chosen]
     solvers = [row for label, row in rows.items() if label in chosen or label not in estimates]

@@ -26,14 +26,15 @@ from mcprecond.studies.sources import code  # noqa: E402
 
 @pytest.fixture
 def benchmark(tmp_path):
-    """Run a script of benchmarks with --small and return what it wrote."""
+    """Run a script of benchmarks and return what it wrote; with --small, unless its arguments make it small."""
 
     def run(script: str, *arguments: str) -> dict:
-        output = tmp_path / "run.json"
-        command = [sys.executable, ROOT / "benchmarks" / script, *arguments, "--small", "--output", output]
+        output, small = tmp_path / "run.json", ["--small"] * (script not in SMALL_BY_ARGUMENTS)
+        command = [sys.executable, ROOT / "benchmarks" / script, *arguments, *small, "--output", output]
         subprocess.run(command, check=True, capture_output=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
         document = json.loads(output.read_text())
-        assert {"machine", "versions", "date", "seed", "small", "cases", "commit", "others"} <= document.keys()
+        assert {"machine", "versions", "date", "seed", "cases", "commit", "others"} <= document.keys()
+        assert document.get("small") is (True if small else None)
         assert document["command"].startswith(f"python benchmarks/{script}") and str(tmp_path) not in str(document)
         return document
 
@@ -83,15 +84,26 @@ TRIED = [
     "side_by_side.py cpu --cases circuit --repeats 1",
     "opponents/suitesparse.py --repeats 2 --families grid2d_1024",
     "experiments/half.py cpu --cases fenl_50",
+    "experiments/pivots.py 300",
+    "load.py cpu memory threads vertices --setups 10 --hierarchies 10 --threads 2 --solves 2 --scale 12",
 ]
 #: These benchmarks run code on a GPU that they do not run on a CPU: they call cuSPARSE or time captured graphs.
 TRIED_ON_A_GPU = [
     "coloring.py gpu --families rgg20 --methods eb --repeats 1",
     "fenl.py gpu --repeats 1",
     "ilu.py gpu --repeats 1 --cases grid2d_1024",
+    "large.py 12 --methods ecl_gc multigrid",
+    "load.py gpu streams --solves 2",
     "sweeps.py gpu --repeats 1 --cases grid2d_1024",
     "weak_scaling.py gpu --repeats 1",
 ]
+#: They have no --small.
+SMALL_BY_ARGUMENTS = {"experiments/pivots.py", "large.py", "load.py"}
+#: Other tests of this file run these, or test_named_studies.py and test_fuzz.py what they run.
+TRIED_ELSEWHERE = {"multigrid.py", "solves.py", "experiments/coloring_steps.py", "experiments/coloring_rounds.py"}
+TRIED_ELSEWHERE |= {"-m", "../tests/fuzz"}
+#: Its whole work is that of the profiler, which other programs of a machine may have forbidden.
+UNTRIED = {"experiments/limits.py"}
 
 
 def script_of(command: str) -> str:
@@ -106,6 +118,12 @@ def script_of(command: str) -> str:
 def test_benchmark_runs(command, benchmark):
     document = benchmark(*command.split())
     assert document["cases"] and all(case["name"] for case in document["cases"])
+
+
+def test_each_part_is_tried():
+    """A benchmark that no test runs stops working as soon as what it calls gets another name."""
+    tried = {script_of(command) for command in [*TRIED, *TRIED_ON_A_GPU]} | TRIED_ELSEWHERE
+    assert {script_of(part["command"]) for part in everything.PARTS.values()} - tried == UNTRIED
 
 
 def test_a_run_that_was_cut_off_goes_on(tmp_path):
