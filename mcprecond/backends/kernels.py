@@ -43,18 +43,28 @@ NUMBERS = 4096
 
 
 def compile_loop(
-    body: Callable[..., Any] | None = None, *, grain: int = ROWS, offsets: str | None = None, parts: int = 0
+    body: Callable[..., Any] | None = None,
+    *,
+    grain: int = ROWS,
+    offsets: str | None = None,
+    values: str | None = None,
+    parts: int = 0,
 ) -> Any:
     """Compile ``body(first, end, ...)``, the iterations of a parallel loop from `first` to `end`; see `shared_loop`.
 
     A call runs the whole range, which the threads share, and returns the sum of what the body returns. A chunk has at
     least `grain` iterations. If `offsets` names the parameter with the row offsets of a matrix, the smallest chunk has
-    ROWS rows, or fewer if that many rows of mean length have more than ENTRIES entries. If the iterations are `parts`
-    parts of these rows, the smallest chunk has parts with as many rows.
+    ROWS rows, or fewer if that many rows of mean length have more than ENTRIES entries. If `values` names the parameter
+    with the matrix's values, of which an entry may have several, these are counted in place of entries. If the
+    iterations are `parts` parts of these rows, the smallest chunk has parts with as many rows.
     """
     if body is None:
-        return partial(compile_loop, grain=grain, offsets=offsets, parts=parts)
-    least = f"least_parts({parts}, {offsets})" if parts else f"least_rows({offsets})" if offsets else str(grain)
+        return partial(compile_loop, grain=grain, offsets=offsets, values=values, parts=parts)
+    least = str(grain)
+    if offsets:
+        rows = f"len({offsets}) - 1"
+        least = f"least_rows({rows}, {f'{values}.size' if values else f'{offsets}[{rows}]'})"
+        least = f"least_parts({parts}, {rows}, {least})" if parts else least
     return shared_loop(body, least, {"least_rows": least_rows, "least_parts": least_parts}, **ALL)
 
 
@@ -73,16 +83,15 @@ compile_inlined = compiler(forceinline=True, _nrt=False, **ALL)
 
 
 @compile_inlined
-def least_rows(offsets):
+def least_rows(rows, entries):
     """How many rows a chunk has at least."""
-    rows = np.int64(len(offsets) - 1)
-    return min(ROWS, max(1, rows * ENTRIES // max(np.int64(offsets[rows]) + OF_ROW * rows, 1)))
+    return min(ROWS, max(1, np.int64(rows) * ENTRIES // max(np.int64(entries) + OF_ROW * np.int64(rows), 1)))
 
 
 @compile_inlined
-def least_parts(parts, offsets):
-    """How many parts of the rows a chunk has at least, where there are so many."""
-    return max(parts * least_rows(offsets) // max(np.int64(len(offsets) - 1), 1), 1)
+def least_parts(parts, rows, least):
+    """How many parts of the rows a chunk has at least, if it has at least so many rows."""
+    return max(parts * np.int64(least) // max(np.int64(rows), 1), 1)
 
 
 #: How many threads a CUDA kernel gets: one (or LANES) per item; at most what the device holds at once, each striding

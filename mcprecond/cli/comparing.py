@@ -31,7 +31,8 @@ def demo(
     cpu: Annotated[bool, Option("Run on the CPU, even if there is a GPU.")] = False,
     as_json: Annotated[bool, Option("Print the rows as JSON.")] = False,
 ) -> None:
-    """Solve five problems by CG alone, and with Jacobi, Gauss-Seidel and multigrid, on the GPU if there is one.
+    """Solve five problems by CG alone, with Jacobi, Gauss-Seidel and multigrid, and by solve(A, b), on the GPU if there
+    is one.
 
     Example: mcprecond demo
     """
@@ -50,8 +51,9 @@ def demo(
         print(json.dumps(rows, indent=1))
     else:
         terminal.out.print(
-            "Relative residual 1e-8. Setup builds the preconditioner, and updates it in Newton's method; total is "
-            "setup and solve. The fastest of three runs, after one that compiled and does not count.",
+            "Relative residual 1e-8. Setup builds the preconditioner, and updates it in Newton's method, where "
+            "solve(A, b) builds it anew; total is setup and solve. The fastest of three runs, after one that compiled "
+            "and does not count.",
             style="dim",
             highlight=False,
         )

@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from mcprecond.backends import NUMBERS, Backend, KernelSet, backend_of, compile_loop, compile_part
+from mcprecond.backends import NUMBERS, Backend, KernelSet, backend_of, compile_inlined, compile_loop, compile_part
 from mcprecond.backends.determinism import is_same_on_all_gpus
 from mcprecond.linalg.csr import Csr
 from mcprecond.preconditioners.colored import Colored
@@ -54,7 +54,7 @@ from mcprecond.solvers.iteration import (
 )
 from mcprecond.storage.layouts import LAYOUT_CHOICES
 from mcprecond.sweeps.relaxation import store_sentinel
-from mcprecond.sweeps.triangular import block_product, node_product
+from mcprecond.sweeps.triangular import block_products, node_products
 
 KERNELS = KernelSet(__file__, f"OFFSET VALUE STORED BLOCK_SIZE=1 PRODUCTS_APART=0 {LAYOUT_CHOICES} (LANES)")
 
@@ -204,7 +204,7 @@ class EisenstatIteration(Iteration):
 # dimensions.
 
 
-@compile_loop(offsets="indptr")
+@compile_loop(offsets="indptr", values="values")
 def solve_lower_rows(first, end, indptr, columns, values, Tinv, r, rho):
     """The rows of one color."""
     if rho.ndim == 1:
@@ -216,10 +216,10 @@ def solve_lower_rows(first, end, indptr, columns, values, Tinv, r, rho):
     else:
         sums = np.empty((1, rho.shape[1]), rho.dtype)
         for i in range(first, end):
+            node_products(i, 0, indptr, columns, values, rho, sums, 0)
             for p in range(rho.shape[1]):
-                sums[0, p] = r[i, p] - node_product(i, p, 0, indptr, columns, values, rho)
-            for p in range(rho.shape[1]):
-                rho[i, p] = block_product(Tinv, i, p, sums, 0, 0)
+                sums[0, p] = r[i, p] - sums[0, p]
+            block_products(Tinv, i, sums, 0, 0, rho, i)
 
 
 @KERNELS.resident
@@ -229,7 +229,7 @@ def solve_lower(n_slices, slices, sums, indptr, columns, values, Tinv, r, rho):
         solve_lower_rows(slices[c], slices[c + 1], indptr, columns, values, Tinv, r, rho)
 
 
-@compile_loop(offsets="indptr")
+@compile_loop(offsets="indptr", values="values")
 def sweep_back_rows(first, end, apart, indptr, columns, values, dinv, omega, rho, beta, step, q, t, ts):
     """The rows of one color; those of the first color are kept apart where T = D there."""
     if t.ndim == 1:
@@ -245,12 +245,12 @@ def sweep_back_rows(first, end, apart, indptr, columns, values, dinv, omega, rho
                 t[i] = q[i] - omega * total
                 ts[i, 0] = t[i]
     else:
-        sums = np.empty((1, t.shape[1]), t.dtype)
+        sums = np.empty((2, t.shape[1]), t.dtype)
         for i in range(first, end):
+            node_products(i, 0, indptr, columns, values, t, sums, 0)
+            block_products(dinv, i, sums, 0, 0, sums, 1)
             for p in range(t.shape[1]):
-                sums[0, p] = node_product(i, p, 0, indptr, columns, values, t)
-            for p in range(t.shape[1]):
-                V_t = omega * block_product(dinv, i, p, sums, 0, 0)
+                V_t = omega * sums[1, p]
                 if apart:
                     ts[i, 1, p] = V_t
                     ts[i, 0, p] = step * rho[i, p] - V_t
@@ -275,7 +275,32 @@ def sweep_back(
         )
 
 
-@compile_loop(offsets="indptr")
+@compile_inlined
+def products_with_both(i, indptr, columns, values, ts, found):
+    """found_0 = sum_j L_ij t_j and found_1 = sum_j L_ij s_j; see `node_products`."""
+    b = ts.shape[2]
+    if b == 3:
+        rows_with_both(i, 0, 1, 2, 3, indptr, columns, values, ts, found)
+    else:
+        for p in range(0, b, 3):
+            rows_with_both(i, p, min(p + 1, b - 1), min(p + 2, b - 1), b, indptr, columns, values, ts, found)
+
+
+@compile_inlined
+def rows_with_both(i, p, p2, p3, b, indptr, columns, values, ts, found):
+    """Numbers p, p2 and p3 of both, which read the blocks once."""
+    t1 = t2 = t3 = s1 = s2 = s3 = ts.dtype.type(0)
+    for k in range(indptr[i], indptr[i + 1]):
+        for q in range(b):
+            t, s = ts[columns[k], 0, q], ts[columns[k], 1, q]
+            t1, s1 = t1 + values[k, p, q] * t, s1 + values[k, p, q] * s
+            t2, s2 = t2 + values[k, p2, q] * t, s2 + values[k, p2, q] * s
+            t3, s3 = t3 + values[k, p3, q] * t, s3 + values[k, p3, q] * s
+    found[0, p], found[0, p2], found[0, p3] = t1, t2, t3
+    found[1, p], found[1, p2], found[1, p3] = s1, s2, s3
+
+
+@compile_loop(offsets="indptr", values="values")
 def sweep_forward_rows(first, end, indptr, columns, values, T, Tinv, diagonal, q, ts, At):
     """The rows of one color, and their share of q'T w."""
     product = 0.0
@@ -292,17 +317,19 @@ def sweep_forward_rows(first, end, indptr, columns, values, T, Tinv, diagonal, q
             product += inner(T_q, t + s)
     else:
         t, s = ts[:, 0], ts[:, 1]
-        T_q, sums = np.empty(q.shape[1], q.dtype), np.empty((1, q.shape[1]), q.dtype)
+        # The rows of `sums` are L t, L s, T q, T t, D t, and the right-hand side that s is solved from.
+        sums = np.empty((6, q.shape[1]), q.dtype)
+        L_t, L_s, T_q, T_t, D_t = sums[0], sums[1], sums[2], sums[3], sums[4]
         for i in range(first, end):
+            products_with_both(i, indptr, columns, values, ts, sums)
+            block_products(T, i, q, i, 0, sums, 2)
+            block_products(T, i, t, i, 0, sums, 3)
+            block_products(diagonal, i, t, i, 0, sums, 4)
             for p in range(q.shape[1]):
-                L_t = node_product(i, p, 0, indptr, columns, values, t)
-                L_s = node_product(i, p, 0, indptr, columns, values, s)
-                T_q[p], T_t = block_product(T, i, p, q, i, 0), block_product(T, i, p, t, i, 0)
-                D_t = block_product(diagonal, i, p, t, i, 0)
-                sums[0, p] = T_q[p] - (T_t + T_t - D_t) - L_s
-                At[i, p] = T_q[p] + L_t + (D_t - T_t)
+                sums[5, p] = T_q[p] - (T_t[p] + T_t[p] - D_t[p]) - L_s[p]
+                At[i, p] = T_q[p] + L_t[p] + (D_t[p] - T_t[p])
+            block_products(Tinv, i, sums, 5, 0, s, i)
             for p in range(q.shape[1]):
-                s[i, p] = block_product(Tinv, i, p, sums, 0, 0)
                 product += inner(T_q[p], t[i, p] + s[i, p])
     return product
 
@@ -377,20 +404,23 @@ def begin_all(n, first_rows, keeps, T, r, rho, q, control, scalars, history):
 def begin_rows(first, end, first_rows, keeps, T, r, rho, q):
     """The rows of `begin_all`."""
     first_rr, first_rz, rz = 0.0, 0.0, 0.0
-    for i in range(first, end):
-        if r.ndim == 1:
+    if r.ndim == 1:
+        for i in range(first, end):
             if i < first_rows:
                 first_rr += inner(r[i], r[i])
                 first_rz += inner(r[i], rho[i])
             rz += inner(T[i] * rho[i], rho[i])
             if not keeps:
                 q[i] = 0
-        else:
+    else:
+        T_rho = np.empty((1, r.shape[1]), r.dtype)
+        for i in range(first, end):
+            block_products(T, i, rho, i, 0, T_rho, 0)
             for p in range(r.shape[1]):
                 if i < first_rows:
                     first_rr += inner(r[i, p], r[i, p])
                     first_rz += inner(r[i, p], rho[i, p])
-                rz += inner(block_product(T, i, p, rho, i, 0), rho[i, p])
+                rz += inner(T_rho[0, p], rho[i, p])
                 if not keeps:
                     q[i, p] = 0
     return first_rr, first_rz, rz
@@ -413,25 +443,28 @@ def advance_all(n, first_rows, ts, At, T, x, r, rho, t, control, scalars, histor
 def advance_rows(first, end, alpha, ts, At, T, x, r, rho):
     """The rows of `advance_all`."""
     rr, rz = 0.0, 0.0
-    for i in range(first, end):
-        if r.ndim == 1:
+    if r.ndim == 1:
+        for i in range(first, end):
             x[i] += alpha * ts[i, 0]
             r[i] -= alpha * At[i]
             rho[i] -= alpha * (ts[i, 0] + ts[i, 1])
             rr += inner(r[i], r[i])
             rz += inner(T[i] * rho[i], rho[i])
-        else:
+    else:
+        T_rho = np.empty((1, r.shape[1]), r.dtype)
+        for i in range(first, end):
             for p in range(r.shape[1]):
                 x[i, p] += alpha * ts[i, 0, p]
                 r[i, p] -= alpha * At[i, p]
                 rho[i, p] -= alpha * (ts[i, 0, p] + ts[i, 1, p])
                 rr += inner(r[i, p], r[i, p])
+            block_products(T, i, rho, i, 0, T_rho, 0)
             for p in range(r.shape[1]):
-                rz += inner(block_product(T, i, p, rho, i, 0), rho[i, p])
+                rz += inner(T_rho[0, p], rho[i, p])
     return rr, rz
 
 
-@compile_loop(offsets="indptr")
+@compile_loop(offsets="indptr", values="values")
 def solve_first_rows(first, end, indptr, columns, values, dinv, omega, b, r, left, x):
     """The rows of the first color."""
     if x.ndim == 1:
@@ -441,12 +474,14 @@ def solve_first_rows(first, end, indptr, columns, values, dinv, omega, b, r, lef
                 total += values[k] * x[columns[k]]
             x[i] = omega * ((b[i] - left * r[i]) * dinv[i] - total)
     else:
-        sums = np.empty((1, x.shape[1]), x.dtype)
+        sums = np.empty((2, x.shape[1]), x.dtype)
         for i in range(first, end):
+            node_products(i, 0, indptr, columns, values, x, sums, 0)
             for p in range(x.shape[1]):
-                sums[0, p] = b[i, p] - left * r[i, p] - node_product(i, p, 0, indptr, columns, values, x)
+                sums[0, p] = b[i, p] - left * r[i, p] - sums[0, p]
+            block_products(dinv, i, sums, 0, 0, sums, 1)
             for p in range(x.shape[1]):
-                x[i, p] = omega * block_product(dinv, i, p, sums, 0, 0)
+                x[i, p] = omega * sums[1, p]
 
 
 @KERNELS.resident

@@ -1,4 +1,4 @@
-"""The demonstration: conjugate gradients alone, and with preconditioners, on five problems of four kinds."""
+"""The demonstration: conjugate gradients alone, with preconditioners, and `solve`, on five problems of four kinds."""
 
 from __future__ import annotations
 
@@ -22,8 +22,12 @@ from mcprecond.preconditioners import MulticolorSGS
 from mcprecond.problems.placing import place_matrix
 from mcprecond.solvers import SolveResult, pcg
 from mcprecond.studies.table import Table
+from mcprecond.systems import solve
 
-METHODS = ("CG", "Jacobi", "SGS", "multigrid")
+SOLVE = "solve"
+#: What the choice of `solve` is called, where it is no preconditioner.
+CALLED = {"none": "CG alone", "direct": "a direct solver"}
+METHODS = ("CG", "Jacobi", "SGS", "multigrid", SOLVE)
 RTOL, MAXITER, SEED = 1e-8, 10_000, 0
 EQUAL = 0.1  # of the time: less is no difference
 
@@ -43,9 +47,9 @@ class System:
     solve : function of a LinearSolver
         Calls it for each linear system.
     near_null_space : array, optional
-        For multigrid.
+        For multigrid and `solve`.
     block_size : int
-        For multigrid.
+        For multigrid and `solve`.
     """
 
     name: str
@@ -54,25 +58,41 @@ class System:
     near_null_space: Any = None
     block_size: int = 1
 
+    @property
+    def nodes(self) -> dict[str, Any]:
+        """The arguments of `solve` and `pcg` that say what is known of the unknowns."""
+        return {"B": self.near_null_space, "block_size": self.block_size}
+
 
 class LinearSolver:
-    """CG with a preconditioner, which is built for the first matrix and updated for later ones."""
+    """CG with a preconditioner, which is built for the first matrix and updated for later ones; or `solve`, which
+    begins anew with each matrix.
+    """
 
     def __init__(self, system: System, method: str, backend: Backend) -> None:
         self.system, self.method, self.backend = system, method, backend
         self.M: Any = None
         self.iterations, self.setup_seconds, self.solve_seconds, self.converged = 0, 0.0, 0.0, True
+        self.chosen = ""
 
     def __call__(self, A: Any, rhs: Any) -> SolveResult:
         """Solve ``A x = rhs``."""
         self.backend.synchronize()
         started = time.perf_counter()
-        self._set_up(A)
-        self.backend.synchronize()
-        self.setup_seconds += time.perf_counter() - started
-        result = pcg(A, rhs, rtol=RTOL, maxiter=MAXITER, M=self.M)
+        if self.method == SOLVE:
+            result = solve(A, rhs, rtol=RTOL, maxiter=MAXITER, **self.system.nodes)
+            self.backend.synchronize()
+            self.setup_seconds += time.perf_counter() - started - result.solve_seconds
+            self.solve_seconds += result.solve_seconds
+            names = [stage.name for stage in result.stages] or [result.method]
+            self.chosen = ", then ".join(CALLED.get(name, name) for name in names)
+        else:
+            self._set_up(A)
+            self.backend.synchronize()
+            self.setup_seconds += time.perf_counter() - started
+            result = pcg(A, rhs, rtol=RTOL, maxiter=MAXITER, M=self.M)
+            self.solve_seconds += result.setup_seconds + result.solve_seconds
         self.iterations += result.iterations
-        self.solve_seconds += result.setup_seconds + result.solve_seconds
         self.converged &= result.converged
         return result
 
@@ -89,14 +109,14 @@ class LinearSolver:
         elif self.method == "SGS":
             self.M = MulticolorSGS(A)
         elif self.method == "multigrid":
-            system = self.system
-            self.M = SmoothedAggregation(A, system.near_null_space, block_size=system.block_size)
+            self.M = SmoothedAggregation(A, **self.system.nodes)
 
 
 def demo(
     *, device: str = "cpu", small: bool = False, repeats: int = 3, progress: Progress = lambda *told: None
 ) -> Iterator[Table]:
-    """Solve five problems by CG alone, and with Jacobi, symmetric Gauss-Seidel and multigrid as preconditioners.
+    """Solve five problems by CG alone, with Jacobi, symmetric Gauss-Seidel and multigrid as preconditioners, and by
+    `solve`, which chooses among them.
 
     A random network of resistors; the Laplacian of a random triangulation with one vertex grounded; elasticity of
     tetrahedra; FENL, and then all steps of Newton's method for FENL. But for Newton's method, right-hand sides are
@@ -116,10 +136,10 @@ def demo(
     Yields
     ------
     Table
-        One for each problem, with a row for each method. Columns: problem, device, unknowns, entries, method,
-        iterations (of all linear systems together), setup_seconds (building and updating the preconditioner),
-        solve_seconds, total_seconds (both; assembly is not counted), verified, times_faster (the total of CG divided by
-        this one).
+        One for each problem, with a row for each method. Columns: problem, device, unknowns, entries, method, chosen
+        (by `solve`, for the last system), iterations (of all linear systems together), setup_seconds (building and
+        updating the preconditioner, and the choice), solve_seconds, total_seconds (both; assembly is not counted),
+        verified, times_faster (the total of CG divided by this one).
 
     Raises
     ------
@@ -131,11 +151,11 @@ def demo(
     >>> from mcprecond import studies
     >>> for table in studies.demo(small=True, repeats=1):
     ...     print(table.rows[0]["problem"], [row["method"] for row in table.rows if row["verified"]])
-    circuit ['CG', 'Jacobi', 'SGS', 'multigrid']
-    random triangulation ['CG', 'Jacobi', 'SGS', 'multigrid']
-    elasticity ['CG', 'Jacobi', 'SGS', 'multigrid']
-    FENL ['CG', 'Jacobi', 'SGS', 'multigrid']
-    FENL, Newton's method ['CG', 'Jacobi', 'SGS', 'multigrid']
+    circuit ['CG', 'Jacobi', 'SGS', 'multigrid', 'solve']
+    random triangulation ['CG', 'Jacobi', 'SGS', 'multigrid', 'solve']
+    elasticity ['CG', 'Jacobi', 'SGS', 'multigrid', 'solve']
+    FENL ['CG', 'Jacobi', 'SGS', 'multigrid', 'solve']
+    FENL, Newton's method ['CG', 'Jacobi', 'SGS', 'multigrid', 'solve']
     """
     function(progress, "progress")
     backend = get_backend(device)
@@ -162,6 +182,8 @@ def demo(
                     _compile_smoothers(rehearsals)
                     tell("compiling, once")
                     compiled.wait()
+                if method == SOLVE:
+                    _compile_choice(rehearsals)
                 rehearse(rehearsals, method)
     for make, size in zip(MAKERS, sizes, strict=True):
         tell("assembling")
@@ -186,7 +208,8 @@ def _rows(system: System, runs: dict[str, list[LinearSolver]], backend: Backend)
     for method, solvers in runs.items():
         linear = min(solvers, key=lambda run: run.seconds)
         row = {"problem": system.name, "device": backend.name, "unknowns": system.A.shape[0]}
-        row |= {"entries": int(system.A.nnz), "method": method, "iterations": linear.iterations}
+        row |= {"entries": int(system.A.nnz), "method": method, "chosen": linear.chosen}
+        row |= {"iterations": linear.iterations}
         row |= {"setup_seconds": linear.setup_seconds, "solve_seconds": linear.solve_seconds}
         row |= {"total_seconds": linear.seconds}
         row["verified"] = all(run.converged for run in solvers)
@@ -198,7 +221,7 @@ def _rows(system: System, runs: dict[str, list[LinearSolver]], backend: Backend)
 
 
 def verdict(rows: list[dict[str, Any]]) -> str:
-    """Say which method is the fastest in a table of the demonstration, or which are about equal.
+    """Say which method of a table is the fastest, or which are about equal, and what `solve` chose.
 
     Totals, as the table shows them, are about equal if they are less than a tenth apart. Where CG is among the fastest,
     it is said what the best preconditioner costs in its iterations.
@@ -206,23 +229,36 @@ def verdict(rows: list[dict[str, Any]]) -> str:
     converged = sorted((row for row in rows if row["verified"]), key=lambda row: row["total_seconds"])
     if not converged:
         return "No method converged."
-    first = converged[0]
-    near = [row for row in converged if row["total_seconds"] <= (1 + EQUAL) * first["total_seconds"]]
+    near = [row for row in converged if row["total_seconds"] <= (1 + EQUAL) * converged[0]["total_seconds"]]
+    said = f"{_fastest(rows[0], near)}{_costs(rows[0], near, converged)}."
+    automatic = next((row for row in converged if row["method"] == SOLVE), None)
+    if automatic is None:
+        return said
+    times = automatic["total_seconds"] / converged[0]["total_seconds"]
+    took = "" if automatic in near else f", and took {times:.1f} times as long"
+    return f"{said} solve(A, b) chose {automatic['chosen']}{took}."
+
+
+def _fastest(CG: dict[str, Any], near: list[dict[str, Any]]) -> str:
+    """Which are the fastest, and how much faster than CG."""
     names = [row["method"] for row in near]
-    if len(near) == 1:
-        said = f"{names[0]} is the fastest"
-    else:
+    if len(names) > 1:
         said = f"{', '.join(names[:-1])} and {names[-1]} are about equal"
-    CG, M = rows[0], next((row for row in converged if row["method"] in ("SGS", "multigrid")), None)
-    if "CG" not in names:
-        return f"{said}, {first['times_faster']:.1f} times as fast as CG." if CG["verified"] else f"{said}."
-    if M is None:
-        return f"{said}."
+    else:
+        said = f"{names[0]} is the fastest"
+    return said if CG in near or not CG["verified"] else f"{said}, {near[0]['times_faster']:.1f} times as fast as CG"
+
+
+def _costs(CG: dict[str, Any], near: list[dict[str, Any]], converged: list[dict[str, Any]]) -> str:
+    """What the best preconditioner costs where CG is among the fastest."""
+    M = next((row for row in converged if row["method"] in ("SGS", "multigrid")), None)
+    if CG not in near or M is None:
+        return ""
     one = CG["solve_seconds"] / CG["iterations"]
     return (
-        f"{said}: CG needs {CG['iterations']:,} iterations. {M['method']} needs {M['iterations']:,}, each as long as "
+        f": CG needs {CG['iterations']:,} iterations. {M['method']} needs {M['iterations']:,}, each as long as "
         f"{M['solve_seconds'] / M['iterations'] / one:.1f} of CG's, and its setup takes as long as "
-        f"{M['setup_seconds'] / one:,.0f} of them."
+        f"{M['setup_seconds'] / one:,.0f} of them"
     )
 
 
@@ -286,6 +322,12 @@ def _compile_smoothers(systems: list[System]) -> None:
     for system in systems:
         M = MulticolorSGS(system.A, block_size=system.block_size)
         M.smooth(np.zeros(M.shape[0]), M @ np.ones(M.shape[0]))
+
+
+def _compile_choice(systems: list[System]) -> None:
+    """Have Numba compile what chooses a preconditioner; `solve` takes its direct solver for such small systems."""
+    for system in systems:
+        pcg(system.A, np.ones(system.A.shape[0]), M="auto", **system.nodes)
 
 
 def compile_setups() -> None:

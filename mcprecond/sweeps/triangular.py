@@ -20,7 +20,9 @@ branches for the other number.
 
 from __future__ import annotations
 
-from mcprecond.backends import KernelSet, compile_inlined, compile_loop, compile_row
+import numpy as np
+
+from mcprecond.backends import KernelSet, compile_inlined, compile_loop
 from mcprecond.linalg.columns import row_products
 from mcprecond.storage.layouts import LAYOUT_CHOICES
 
@@ -43,17 +45,33 @@ def product(i, c, indptr, columns, values, y):
     return total
 
 
-@compile_row
-def node_product(i, p, c, indptr, columns, values, y):
-    """Number p of sum_j T_ij y_j, for right-hand side c if there are several."""
-    total = y.dtype.type(0)
-    for k in range(indptr[i], indptr[i + 1]):
-        for q in range(y.shape[1]):
-            if y.ndim == 3:
-                total += values[k, p, q] * y[columns[k], q, c]
-            else:
-                total += values[k, p, q] * y[columns[k], q]
-    return total
+@compile_inlined
+def node_products(i, c, indptr, columns, values, y, found, k):
+    """found_k = sum_j T_ij y_j, for right-hand side c if there are several."""
+    b = y.shape[1]
+    if b == 3:  # so that the compiler knows b
+        node_rows(i, 0, 1, 2, 3, c, indptr, columns, values, y, found, k)
+    else:
+        for p in range(0, b, 3):
+            node_rows(i, p, min(p + 1, b - 1), min(p + 2, b - 1), b, c, indptr, columns, values, y, found, k)
+
+
+@compile_inlined
+def node_rows(i, p, p2, p3, b, c, indptr, columns, values, y, found, k):
+    """Numbers p, p2 and p3 of found_k. Their sums go on side by side: an addition takes several cycles, and has to wait
+    for the one before it in its own sum.
+    """
+    first = second = third = y.dtype.type(0)
+    for entry in range(indptr[i], indptr[i + 1]):
+        for q in range(b):
+            factor = y[columns[entry], q, c] if y.ndim == 3 else y[columns[entry], q]
+            first += values[entry, p, q] * factor
+            second += values[entry, p2, q] * factor
+            third += values[entry, p3, q] * factor
+    if y.ndim == 3:
+        found[k, p, c], found[k, p2, c], found[k, p3, c] = first, second, third
+    else:
+        found[k, p], found[k, p2], found[k, p3] = first, second, third
 
 
 @compile_inlined
@@ -64,19 +82,30 @@ def copy_node(y, i, z, k):
             z[k, p, c] = y[i, p, c]
 
 
-@compile_row
-def block_product(blocks, i, p, x, j, c):
-    """Number p of the block of row i times x_j, for right-hand side c if there are several."""
-    total = x.dtype.type(0)
-    for q in range(x.shape[1]):
+@compile_inlined
+def block_products(blocks, i, x, j, c, found, k):
+    """found_k = the block of row i times x_j, for right-hand side c if there are several; found_k must not be x_j."""
+    b = x.shape[1]
+    if b == 3:  # so that the compiler knows b
+        block_rows(blocks, i, 3, x, j, c, found, k)
+    else:
+        block_rows(blocks, i, b, x, j, c, found, k)
+
+
+@compile_inlined
+def block_rows(blocks, i, b, x, j, c, found, k):
+    """`block_products` of blocks with b rows."""
+    for p in range(b):
+        total = x.dtype.type(0)
+        for q in range(b):
+            total += blocks[i, p, q] * (x[j, q, c] if x.ndim == 3 else x[j, q])
         if x.ndim == 3:
-            total += blocks[i, p, q] * x[j, q, c]
+            found[k, p, c] = total
         else:
-            total += blocks[i, p, q] * x[j, q]
-    return total
+            found[k, p] = total
 
 
-@compile_loop(offsets="indptr")
+@compile_loop(offsets="indptr", values="values")
 def substitute_rows(first, end, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, finish, z):
     """The rows of one color."""
     for i in range(first, end):
@@ -92,11 +121,10 @@ def substitute_rows(first, end, backwards, indptr, columns, values, dinv, perm, 
                     z[perm[i], c] = y[i, c]
         else:
             for c in range(y.shape[2]):
+                node_products(i, c, indptr, columns, values, y, y, i)
                 for p in range(y.shape[1]):
-                    total = node_product(i, p, c, indptr, columns, values, y)
-                    z[perm[i], p, c] = scale * r[perm[i], p, c] - omega * total
-                for p in range(y.shape[1]):
-                    y[i, p, c] = block_product(dinv, i, p, z, perm[i], c)
+                    z[perm[i], p, c] = scale * r[perm[i], p, c] - omega * y[i, p, c]
+                block_products(dinv, i, z, perm[i], c, y, i)
             if finish:
                 copy_node(y, i, z, perm[i])
 
@@ -117,24 +145,26 @@ def substitute(
         substitute_rows(first, end, backwards, indptr, columns, values, dinv, perm, r, omega, scale, y, ends, z)
 
 
-@compile_loop(offsets="indptr")
+@compile_loop(offsets="indptr", values="values")
 def back_substitute_rows(first, end, indptr, columns, values, dinv, perm, omega, y, z):
     """The rows of one color."""
-    for i in range(first, end):
-        if y.ndim == 2:
-            several = y.shape[1] > 1
+    if y.ndim == 2:
+        several = y.shape[1] > 1
+        for i in range(first, end):
             if several:
                 row_products(indptr[i], indptr[i + 1], columns, values, y, z, perm[i])
             for c in range(y.shape[1]):
                 total = z[perm[i], c] if several else product(i, c, indptr, columns, values, y)
                 y[i, c] -= omega * total
                 z[perm[i], c] = y[i, c]
-        else:
+    else:
+        updates = np.empty((1, *y.shape[1:]), y.dtype)
+        for i in range(first, end):
             for c in range(y.shape[2]):
+                node_products(i, c, indptr, columns, values, y, z, perm[i])
+                block_products(dinv, i, z, perm[i], c, updates, 0)
                 for p in range(y.shape[1]):
-                    z[perm[i], p, c] = node_product(i, p, c, indptr, columns, values, y)
-                for p in range(y.shape[1]):
-                    y[i, p, c] -= omega * block_product(dinv, i, p, z, perm[i], c)
+                    y[i, p, c] -= omega * updates[0, p, c]
             copy_node(y, i, z, perm[i])
 
 
@@ -145,7 +175,7 @@ def back_substitute(n_slices, slices, sums, indptr, columns, values, dinv, perm,
         back_substitute_rows(slices[k], slices[k + 1], indptr, columns, values, dinv, perm, omega, y, z)
 
 
-@compile_loop(offsets="lower_indptr")
+@compile_loop(offsets="lower_indptr", values="lower")
 def relax_rows(
     first,
     end,
@@ -167,22 +197,25 @@ def relax_rows(
 ):
     """The rows of one color."""
     before, behind = (old, new) if backwards else (new, old)
-    for i in range(first, end):
-        if new.ndim == 2:
+    if new.ndim == 2:
+        for i in range(first, end):
             for c in range(new.shape[1]):
                 below = product(i, c, lower_indptr, lower_columns, lower, before)
                 above = product(i, c, upper_indptr, upper_columns, upper, behind)
                 new[i, c] = (1 - omega) * old[i, c] + omega * (dinv[i] * (r[perm[i], c] - below) - above)
                 z[perm[i], c] = new[i, c]
-        else:
+    else:
+        sums = np.empty((3, *new.shape[1:]), new.dtype)
+        below, above, updates = sums[0], sums[1], sums[2]
+        for i in range(first, end):
             for c in range(new.shape[2]):
+                node_products(i, c, lower_indptr, lower_columns, lower, before, sums, 0)
+                node_products(i, c, upper_indptr, upper_columns, upper, behind, sums, 1)
                 for p in range(new.shape[1]):
-                    below = node_product(i, p, c, lower_indptr, lower_columns, lower, before)
-                    above = node_product(i, p, c, upper_indptr, upper_columns, upper, behind)
-                    z[perm[i], p, c] = r[perm[i], p, c] - below - above
+                    z[perm[i], p, c] = r[perm[i], p, c] - below[p, c] - above[p, c]
+                block_products(dinv, i, z, perm[i], c, sums, 2)
                 for p in range(new.shape[1]):
-                    update = block_product(dinv, i, p, z, perm[i], c)
-                    new[i, p, c] = (1 - omega) * old[i, p, c] + omega * update
+                    new[i, p, c] = (1 - omega) * old[i, p, c] + omega * updates[p, c]
             copy_node(new, i, z, perm[i])
 
 
@@ -194,7 +227,7 @@ def relax(n_slices, slices, sums, backwards, *rows):
         relax_rows(slices[k], slices[k + 1], backwards, *rows)
 
 
-@compile_loop(offsets="lower_indptr")
+@compile_loop(offsets="lower_indptr", values="lower")
 def residual_rows(
     first,
     end,
@@ -214,8 +247,8 @@ def residual_rows(
     r,
 ):
     """All rows at once."""
-    for i in range(first, end):
-        if y.ndim == 2:
+    if y.ndim == 2:
+        for i in range(first, end):
             for c in range(y.shape[1]):
                 total = pivots[i] * product(i, c, upper_indptr, upper_columns, upper, y)
                 if substituted:
@@ -223,16 +256,20 @@ def residual_rows(
                 else:
                     below = product(i, c, lower_indptr, lower_columns, lower, y)
                     r[perm[i], c] = b[perm[i], c] - below - diagonal[i] * y[i, c] - total
-        else:
+    else:
+        sums = np.empty((3, *y.shape[1:]), y.dtype)
+        below, of_diagonal, total = sums[0], sums[1], sums[2]
+        for i in range(first, end):
             for c in range(y.shape[2]):
+                node_products(i, c, upper_indptr, upper_columns, upper, y, sums, 2)
+                if not substituted:
+                    node_products(i, c, lower_indptr, lower_columns, lower, y, sums, 0)
+                    block_products(diagonal, i, y, i, c, sums, 1)
                 for p in range(y.shape[1]):
-                    total = node_product(i, p, c, upper_indptr, upper_columns, upper, y)
                     if substituted:
-                        r[perm[i], p, c] = -total
+                        r[perm[i], p, c] = -total[p, c]
                     else:
-                        below = node_product(i, p, c, lower_indptr, lower_columns, lower, y)
-                        diagonal_part = block_product(diagonal, i, p, y, i, c)
-                        r[perm[i], p, c] = b[perm[i], p, c] - below - diagonal_part - total
+                        r[perm[i], p, c] = b[perm[i], p, c] - below[p, c] - of_diagonal[p, c] - total[p, c]
 
 
 @KERNELS.resident

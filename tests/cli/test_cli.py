@@ -393,7 +393,18 @@ def test_advise_fits_the_terminal(here, grid, columns, monkeypatch):
 def test_demo_shows_every_problem_and_what_was_seen(here):
     code, said, _ = here("demo", "--small")
     assert code == 0
-    for word in ("FENL", "circuit", "triangulation", "elasticity", "CG", "Jacobi", "SGS", "multigrid", "iterations"):
+    for word in (
+        "FENL",
+        "circuit",
+        "triangulation",
+        "elasticity",
+        "CG",
+        "Jacobi",
+        "SGS",
+        "multigrid",
+        "solve",
+        "iterations",
+    ):
         assert word in said
     words = " ".join(said.split())
     assert words.index("circuit") < words.index("FENL") and ("is the fastest" in words or "are about equal" in words)
@@ -403,10 +414,11 @@ def test_demo_shows_every_problem_and_what_was_seen(here):
 def test_demo_as_json_adds_up(here):
     code, said, _ = here("demo", "--small", "--json")
     rows = json.loads(said)
-    assert code == 0 and len(rows) == 20
+    assert code == 0 and len(rows) == 25
     for row in rows:
         assert row["verified"] and row["total_seconds"] == row["setup_seconds"] + row["solve_seconds"]
         assert row["method"] != "CG" or row["times_faster"] == 1
+        assert bool(row["chosen"]) == (row["method"] == "solve")
 
 
 def raced(**methods):
@@ -420,6 +432,7 @@ def raced(**methods):
             "total_seconds": setup + solve,
             "verified": iterations < 10_000,
             "times_faster": methods["CG"][2] / (setup + solve),
+            "chosen": "SGS" if method == "solve" else "",
         }
         for method, (iterations, setup, solve) in methods.items()
     ]
@@ -440,6 +453,12 @@ def test_what_the_demo_says_was_seen():
     assert verdict(raced(CG=(180, 0, 1.8), SGS=(80, 0.57, 1.6), multigrid=(9, 3.0, 1.0))) == (
         "CG is the fastest: CG needs 180 iterations. SGS needs 80, each as long as 2.0 of CG's, and its setup takes as "
         "long as 57 of them."
+    )
+    assert verdict(raced(CG=(500, 0, 5.0), SGS=(200, 0.5, 1.5), solve=(200, 0.6, 1.5))) == (
+        "SGS and solve are about equal, 2.5 times as fast as CG. solve(A, b) chose SGS."
+    )
+    assert verdict(raced(CG=(500, 0, 5.0), SGS=(200, 0.5, 1.5), solve=(200, 1.5, 1.5))) == (
+        "SGS is the fastest, 2.5 times as fast as CG. solve(A, b) chose SGS, and took 1.5 times as long."
     )
     assert verdict(raced(CG=(10_000, 0, 5.0), SGS=(200, 0.5, 2.0))) == "SGS is the fastest."
     assert verdict(raced(CG=(10_000, 0, 5.0))) == "No method converged."
