@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from typing import Any
 
@@ -14,6 +15,10 @@ from mcprecond.backends import Backend, first_use, get_backend
 from mcprecond.matrix import FLOATS
 from mcprecond.storage import color_blocks, layouts
 from mcprecond.storage.layouts import dia
+
+# A shell has its background jobs ignore SIGINT, and Python leaves it at that. Some tests interrupt themselves.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 #: A plugin that has to come before the package.
 collect_ignore = ["interpreted.py"]

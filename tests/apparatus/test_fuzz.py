@@ -35,6 +35,7 @@ def run(runs, device) -> Run:
     return runs[device]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("category", SHARES)
 def test_nothing_fails(category, run):
     tally = run.tallies[category]

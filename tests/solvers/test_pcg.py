@@ -511,7 +511,7 @@ def test_eisenstat_form_has_the_iterates_of_the_plain_form(method, omega, backen
     np.testing.assert_allclose(eisenstat.residual_norm, residual, rtol=1e-4)
 
 
-@pytest.mark.parametrize("block_size", [1, 3])
+@pytest.mark.parametrize("block_size", [1, 3, 4])
 def test_first_color_without_a_residual(block_size, backend, to_device):
     """Two numbers stand for the first color in Eisenstat's form; without a residual they have nothing to go by."""
     A = spd(stencil27(6))
