@@ -102,8 +102,8 @@ def timed_in_turns(
 ) -> dict[str, dict[str, Any]]:
     """The same for several warm calls that take turns, so that what else runs on the machine meets all of them.
 
-    On a CPU there is a pause before each, unless problems are small, to try a script: threads of other libraries spin
-    for a while after a loop, on the processors that the next call needs.
+    On a CPU there is a pause before each call, because the threads of other libraries keep their processors busy for a
+    while after a loop. There is none if problems are `small`, which is meant for trying a script.
     """
     pause = 0 if small or backend.name == "gpu" else SETTLING
     times: dict[str, list[float]] = {name: [] for name in functions}

@@ -16,7 +16,8 @@ from mcprecond.matrix import FLOATS
 from mcprecond.storage import color_blocks, layouts
 from mcprecond.storage.layouts import dia
 
-# A shell has its background jobs ignore SIGINT, and Python leaves it at that. Some tests interrupt themselves.
+# A shell starts background jobs with SIGINT ignored, and Python keeps that setting. Some tests send SIGINT to their own
+# process or to others, so they need the handler that Python has otherwise.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -55,8 +55,9 @@ def compile_loop(
     A call runs the whole range, which the threads share, and returns the sum of what the body returns. A chunk has at
     least `grain` iterations. If `offsets` names the parameter with the row offsets of a matrix, the smallest chunk has
     ROWS rows, or fewer if that many rows of mean length have more than ENTRIES entries. If `values` names the parameter
-    with the matrix's values, of which an entry may have several, these are counted in place of entries. If the
-    iterations are `parts` parts of these rows, the smallest chunk has parts with as many rows.
+    with the values of the matrix, the size of that array is used in place of the number of entries, because an entry
+    may be a block of values. If the iterations are `parts` parts of these rows, the smallest chunk has parts with as
+    many rows.
     """
     if body is None:
         return partial(compile_loop, grain=grain, offsets=offsets, values=values, parts=parts)
@@ -68,8 +69,8 @@ def compile_loop(
     return shared_loop(body, least, {"least_rows": least_rows, "least_parts": least_parts}, **ALL)
 
 
-# In compiled functions, copy arrays by loops and not by slices. For `a[i:j] = b` Numba also compiles the error message
-# for shapes that do not match, and that takes longer than most of our functions.
+# In compiled functions, copy arrays with loops and not with slices. For `a[i:j] = b` Numba also compiles the code that
+# raises an error if the shapes do not match. It takes longer to compile than most of our functions.
 
 # This decorator compiles serial functions, which may call parallel loops and allocate arrays.
 compile_part = compiler(**ALL)
@@ -84,13 +85,13 @@ compile_inlined = compiler(forceinline=True, _nrt=False, **ALL)
 
 @compile_inlined
 def least_rows(rows, entries):
-    """How many rows a chunk has at least."""
+    """Return the smallest number of rows in a chunk."""
     return min(ROWS, max(1, np.int64(rows) * ENTRIES // max(np.int64(entries) + OF_ROW * np.int64(rows), 1)))
 
 
 @compile_inlined
 def least_parts(parts, rows, least):
-    """How many parts of the rows a chunk has at least, if it has at least so many rows."""
+    """Return the smallest number of parts in a chunk that has at least `least` rows."""
     return max(parts * np.int64(least) // max(np.int64(rows), 1), 1)
 
 

@@ -200,8 +200,8 @@ class EisenstatIteration(Iteration):
         )
 
 
-# On the CPU. Vectors of blocks have one dimension more; Numba leaves out the branches for the other number of
-# dimensions.
+# The functions below run on the CPU. With nodes of several unknowns, vectors have one dimension more. Numba knows the
+# number of dimensions when it compiles, and leaves out the branches for the other number.
 
 
 @compile_loop(offsets="indptr", values="values")
@@ -277,7 +277,7 @@ def sweep_back(
 
 @compile_inlined
 def products_with_both(i, indptr, columns, values, ts, found):
-    """found_0 = sum_j L_ij t_j and found_1 = sum_j L_ij s_j; see `node_products`."""
+    """Compute found_0 = sum_j L_ij t_j and found_1 = sum_j L_ij s_j, as `node_products` does."""
     b = ts.shape[2]
     if b == 3:
         rows_with_both(i, 0, 1, 2, 3, indptr, columns, values, ts, found)
@@ -288,7 +288,7 @@ def products_with_both(i, indptr, columns, values, ts, found):
 
 @compile_inlined
 def rows_with_both(i, p, p2, p3, b, indptr, columns, values, ts, found):
-    """Numbers p, p2 and p3 of both, which read the blocks once."""
+    """Compute numbers p, p2 and p3 of found_0 and found_1, for which the blocks are read once."""
     t1 = t2 = t3 = s1 = s2 = s3 = ts.dtype.type(0)
     for k in range(indptr[i], indptr[i + 1]):
         for q in range(b):
@@ -317,7 +317,7 @@ def sweep_forward_rows(first, end, indptr, columns, values, T, Tinv, diagonal, q
             product += inner(T_q, t + s)
     else:
         t, s = ts[:, 0], ts[:, 1]
-        # The rows of `sums` are L t, L s, T q, T t, D t, and the right-hand side that s is solved from.
+        # The rows of `sums` hold L t, L s, T q, T t and D t, and in the last one what Tinv is applied to.
         sums = np.empty((6, q.shape[1]), q.dtype)
         L_t, L_s, T_q, T_t, D_t = sums[0], sums[1], sums[2], sums[3], sums[4]
         for i in range(first, end):

@@ -1,4 +1,4 @@
-"""The demonstration: conjugate gradients alone, with preconditioners, and `solve`, on five problems of four kinds."""
+"""The demonstration compares CG alone, CG with preconditioners, and `solve`, on five problems of four kinds."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mcprecond.studies.table import Table
 from mcprecond.systems import solve
 
 SOLVE = "solve"
-#: What the choice of `solve` is called, where it is no preconditioner.
+#: How a table names what `solve` chose, if that is not a preconditioner.
 CALLED = {"none": "CG alone", "direct": "a direct solver"}
 METHODS = ("CG", "Jacobi", "SGS", "multigrid", SOLVE)
 RTOL, MAXITER, SEED = 1e-8, 10_000, 0
@@ -60,7 +60,7 @@ class System:
 
     @property
     def nodes(self) -> dict[str, Any]:
-        """The arguments of `solve` and `pcg` that say what is known of the unknowns."""
+        """B and block_size, as keyword arguments of `solve`, `pcg` and `SmoothedAggregation`."""
         return {"B": self.near_null_space, "block_size": self.block_size}
 
 
@@ -240,7 +240,7 @@ def verdict(rows: list[dict[str, Any]]) -> str:
 
 
 def _fastest(CG: dict[str, Any], near: list[dict[str, Any]]) -> str:
-    """Which are the fastest, and how much faster than CG."""
+    """Say which methods are the fastest, and how much faster than CG they are."""
     names = [row["method"] for row in near]
     if len(names) > 1:
         said = f"{', '.join(names[:-1])} and {names[-1]} are about equal"
@@ -250,7 +250,7 @@ def _fastest(CG: dict[str, Any], near: list[dict[str, Any]]) -> str:
 
 
 def _costs(CG: dict[str, Any], near: list[dict[str, Any]], converged: list[dict[str, Any]]) -> str:
-    """What the best preconditioner costs where CG is among the fastest."""
+    """Say what the best preconditioner costs if CG is among the fastest; otherwise return an empty string."""
     M = next((row for row in converged if row["method"] in ("SGS", "multigrid")), None)
     if CG not in near or M is None:
         return ""
@@ -325,7 +325,9 @@ def _compile_smoothers(systems: list[System]) -> None:
 
 
 def _compile_choice(systems: list[System]) -> None:
-    """Have Numba compile what chooses a preconditioner; `solve` takes its direct solver for such small systems."""
+    """Have Numba compile the functions that choose a preconditioner. For such small systems `solve` takes its direct
+    solver, and does not call them.
+    """
     for system in systems:
         pcg(system.A, np.ones(system.A.shape[0]), M="auto", **system.nodes)
 

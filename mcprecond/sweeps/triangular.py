@@ -47,9 +47,9 @@ def product(i, c, indptr, columns, values, y):
 
 @compile_inlined
 def node_products(i, c, indptr, columns, values, y, found, k):
-    """found_k = sum_j T_ij y_j, for right-hand side c if there are several."""
+    """Compute found_k = sum_j T_ij y_j, for right-hand side c if there are several."""
     b = y.shape[1]
-    if b == 3:  # so that the compiler knows b
+    if b == 3:  # a constant, so that the compiler can unroll the loops
         node_rows(i, 0, 1, 2, 3, c, indptr, columns, values, y, found, k)
     else:
         for p in range(0, b, 3):
@@ -58,8 +58,8 @@ def node_products(i, c, indptr, columns, values, y, found, k):
 
 @compile_inlined
 def node_rows(i, p, p2, p3, b, c, indptr, columns, values, y, found, k):
-    """Numbers p, p2 and p3 of found_k. Their sums go on side by side: an addition takes several cycles, and has to wait
-    for the one before it in its own sum.
+    """Compute numbers p, p2 and p3 of found_k. The processor adds to the three sums in parallel; within one sum, each
+    addition has to wait for the one before it, which takes several cycles.
     """
     first = second = third = y.dtype.type(0)
     for entry in range(indptr[i], indptr[i + 1]):
@@ -84,9 +84,11 @@ def copy_node(y, i, z, k):
 
 @compile_inlined
 def block_products(blocks, i, x, j, c, found, k):
-    """found_k = the block of row i times x_j, for right-hand side c if there are several; found_k must not be x_j."""
+    """Multiply x_j by the block of row i, for right-hand side c if there are several. The result is found_k, which must
+    not be x_j.
+    """
     b = x.shape[1]
-    if b == 3:  # so that the compiler knows b
+    if b == 3:  # a constant, so that the compiler can unroll the loops
         block_rows(blocks, i, 3, x, j, c, found, k)
     else:
         block_rows(blocks, i, b, x, j, c, found, k)
@@ -94,7 +96,7 @@ def block_products(blocks, i, x, j, c, found, k):
 
 @compile_inlined
 def block_rows(blocks, i, b, x, j, c, found, k):
-    """`block_products` of blocks with b rows."""
+    """Do what `block_products` does, for blocks with b rows."""
     for p in range(b):
         total = x.dtype.type(0)
         for q in range(b):

@@ -26,7 +26,7 @@ from mcprecond.studies.sources import code  # noqa: E402
 
 @pytest.fixture
 def benchmark(tmp_path):
-    """Run a script of benchmarks and return what it wrote; with --small, unless its arguments make it small."""
+    """Run a script of benchmarks and return what it wrote. It gets --small, unless it has no such option."""
 
     def run(script: str, *arguments: str) -> dict:
         output, small = tmp_path / "run.json", ["--small"] * (script not in SMALL_BY_ARGUMENTS)
@@ -34,7 +34,7 @@ def benchmark(tmp_path):
         subprocess.run(command, check=True, capture_output=True, env=os.environ | {"PYTHONPATH": str(ROOT)})
         document = json.loads(output.read_text())
         assert {"machine", "versions", "date", "seed", "cases", "commit", "others"} <= document.keys()
-        assert document.get("small") is (True if small else None)
+        assert document.get("small", False) == bool(small)
         assert document["command"].startswith(f"python benchmarks/{script}") and str(tmp_path) not in str(document)
         return document
 
@@ -87,7 +87,7 @@ TRIED = [
     "experiments/pivots.py 300",
     "load.py cpu memory threads vertices --setups 10 --hierarchies 10 --threads 2 --solves 2 --scale 12",
 ]
-#: These benchmarks run code on a GPU that they do not run on a CPU: they call cuSPARSE or time captured graphs.
+#: These benchmarks need a GPU, or some of their code runs only there, such as calls of cuSPARSE and captured graphs.
 TRIED_ON_A_GPU = [
     "coloring.py gpu --families rgg20 --methods eb --repeats 1",
     "fenl.py gpu --repeats 1",
@@ -97,12 +97,13 @@ TRIED_ON_A_GPU = [
     "sweeps.py gpu --repeats 1 --cases grid2d_1024",
     "weak_scaling.py gpu --repeats 1",
 ]
-#: They have no --small.
+#: These scripts have no option --small. Arguments make their problems small.
 SMALL_BY_ARGUMENTS = {"experiments/pivots.py", "large.py", "load.py"}
-#: Other tests of this file run these, or test_named_studies.py and test_fuzz.py what they run.
+#: Other tests of this file run these scripts. The last two are `-m benchmarks.papers` and the fuzz, which have tests of
+#: their own in test_named_studies.py and test_fuzz.py.
 TRIED_ELSEWHERE = {"multigrid.py", "solves.py", "experiments/coloring_steps.py", "experiments/coloring_rounds.py"}
 TRIED_ELSEWHERE |= {"-m", "../tests/fuzz"}
-#: Its whole work is that of the profiler, which other programs of a machine may have forbidden.
+#: No test runs this script: it needs the profiler, and many machines do not let users read its counters.
 UNTRIED = {"experiments/limits.py"}
 
 
@@ -121,7 +122,7 @@ def test_benchmark_runs(command, benchmark):
 
 
 def test_each_part_is_tried():
-    """A benchmark that no test runs stops working as soon as what it calls gets another name."""
+    """Without a test, nobody notices that a function which a benchmark calls has been renamed."""
     tried = {script_of(command) for command in [*TRIED, *TRIED_ON_A_GPU]} | TRIED_ELSEWHERE
     assert {script_of(part["command"]) for part in everything.PARTS.values()} - tried == UNTRIED
 
