@@ -36,10 +36,10 @@ def widened(monkeypatch):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("pattern", [graphs.rmat(8), graphs.grid2d(20)], ids=["rmat", "grid2d"])
+@pytest.mark.parametrize(("build", "size"), [(graphs.rmat, 8), (graphs.grid2d, 20)])
 @pytest.mark.parametrize("method", COLORINGS)
-def test_colorings(method, pattern, to_device, backend, widened):
-    A = to_device(pattern)
+def test_colorings(method, build, size, to_device, backend, widened):
+    A = to_device(build(size))
     narrow = color(A, method)
     widened()
     assert Graph.of(A).indptr.dtype == np.int64
@@ -94,19 +94,20 @@ def test_smoothing(to_device, backend, widened):
 @pytest.mark.nightly
 @pytest.mark.parametrize("limit", [1, 500, 9000])
 @pytest.mark.parametrize(
-    ("A", "build"),
+    ("matrix", "build"),
     [
-        (problems.laplacian((45, 45)), SmoothedAggregation),
-        (problems.elasticity(4), partial(SmoothedAggregation, block_size=3)),
-        (spd(graphs.rmat(9)), ClassicalAMG),
+        (lambda: problems.laplacian((45, 45)), SmoothedAggregation),
+        (lambda: problems.elasticity(4), partial(SmoothedAggregation, block_size=3)),
+        (lambda: spd(graphs.rmat(9)), ClassicalAMG),
     ],
     ids=["grid", "blocks", "graph"],
 )
-def test_hierarchies(A, build, limit, to_device, backend, monkeypatch):
+def test_hierarchies(matrix, build, limit, to_device, backend, monkeypatch):
     """Only some of the row offsets have 64 bits where the limit is between the sizes of levels and transfers."""
     monkeypatch.setattr("mcprecond.multigrid.products.LEAST_ROOM", 1)
     # The kernel for small levels takes all offsets in one dtype.
     monkeypatch.setattr("mcprecond.multigrid.small_levels.MOST_ROWS", -1)
+    A = matrix()
     b, found = to_device(np.random.default_rng(0).uniform(-1, 1, A.shape[0])), []
     for _ in range(2):
         M = build(to_device(A), max_coarse=10)

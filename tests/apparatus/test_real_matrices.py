@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.sparse as sp
+from graphs import grid5
 
 from benchmarks.papers import __main__ as command
 from benchmarks.papers import real_matrices, studies
 from benchmarks.papers.real_matrices import fitting, graph_of, is_definite, readers_of, system_of
-from mcprecond.problems import graphs
 
-GRID = graphs.grid2d(6)
+GRID = grid5(6)
 WIND = sp.csr_matrix(GRID + sp.diags([0.5], [2], shape=GRID.shape))
 
 

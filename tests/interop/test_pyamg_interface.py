@@ -9,12 +9,13 @@ from functools import wraps
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from graphs import grid5
 
 from mcprecond import SmoothedAggregation, problems
 from mcprecond.interop.pyamg import from_pyamg, ruge_stuben_solver, smoothed_aggregation_solver
 
 pyamg = pytest.importorskip("pyamg")
-A = problems.laplacian((50, 50))
+A = grid5(50)
 B = np.random.default_rng(0).uniform(-1, 1, 2500)
 
 

@@ -2,16 +2,17 @@
 
 import numpy as np
 import pytest
+from graphs import grid5
 
 import mcprecond
-from mcprecond import PCG, ColorBlocks, MulticolorSGS, gmres, pcg, problems
+from mcprecond import PCG, ColorBlocks, MulticolorSGS, gmres, pcg
 from mcprecond.linalg.csr import product_with
 from mcprecond.matrix import admit_matrix
 from mcprecond.solvers import Reason, SolveResult
 from mcprecond.solvers.result import Stage
 from mcprecond.solvers.shown import iterations_of, way_of
 
-A = problems.graphs.grid2d(30)
+A = grid5(30)
 
 
 def test_the_package_lists_what_users_call():

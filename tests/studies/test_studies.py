@@ -229,7 +229,7 @@ NO_LISTS = [None, True, "CG", b"CG", 1.5, [1], object(), np.zeros((2, 2))]
 NO_FUNCTIONS = [True, "x", 1.5, 0, [], {}]
 NO_INTEGERS = [None, True, "x", 1.5, np.nan, 2j, []]
 NO_PATHS = [True, b"x.json", 1.5, 0, [], {}]
-MATRICES = {"A": graphs.grid2d(4)}
+MATRICES = {"A": sp.eye_array(16, format="csr")}
 SHARED = {"repeats": NO_INTEGERS, "progress": NO_FUNCTIONS, "path": NO_PATHS}
 #: Studies with arguments that are right, and what the arguments are not.
 WRONG = {
@@ -250,7 +250,7 @@ WRONG = {
         {"matrices": NO_LABELS, "hierarchies": [*NO_LABELS[1:], {"a": 3}], "seed": NO_INTEGERS, **SHARED},
     ),
     "advise": (
-        {"A": graphs.grid2d(4)},
+        MATRICES,
         {
             "A": [None, np.eye(3), "x"],
             "b": ["x"],
