@@ -21,6 +21,9 @@ NEEDED = {
     "skfem": {"elasticity"},
 }
 MISSING = set().union(*(names for package, names in NEEDED.items() if importlib.util.find_spec(package) is None))
+#: Their library compiles for most of a minute of CPU when it is imported.
+SLOW = {"image_matting"}
+TRIED = [pytest.param(name, marks=[pytest.mark.nightly] * (name in SLOW)) for name in sorted({*NAMES} - MISSING)]
 #: The largest difference allowed between our solution and the library's; both may be solved by CG to a tolerance.
 MOST = {"random_walker": 2e-3, "image_matting": 2e-3, "image_blending": 1e-4, "effective_resistances": 1e-4}
 
@@ -34,7 +37,7 @@ def example(monkeypatch):
         sys.modules.pop(name, None)
 
 
-@pytest.mark.parametrize("name", sorted({*NAMES} - MISSING))
+@pytest.mark.parametrize("name", TRIED)
 def test_the_solution_is_that_of_the_library(name, example, device):
     module = example(name)
     problem = module.prepare(module.SIZES["test"])
@@ -43,7 +46,7 @@ def test_the_solution_is_that_of_the_library(name, example, device):
     assert module.difference(found, module.by_default(problem)) <= MOST.get(name, 1e-5)
 
 
-@pytest.mark.parametrize("name", sorted({*NAMES} - MISSING))
+@pytest.mark.parametrize("name", TRIED)
 def test_it_can_be_drawn(name, example, tmp_path):
     from matplotlib.figure import Figure
 
