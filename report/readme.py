@@ -99,11 +99,13 @@ def line_of(case: Row) -> list[str]:
 
 
 def headline(found: Races) -> list[dict[str, str]]:
-    """For each run the place, and the times of the chart."""
-    return [
-        {"place": where, "times": ", ".join(f"{bar.who} {seconds(bar.ms)}" for bar in bars)}
-        for where, bars in bars_of(found).items()
-    ]
+    """For each run the place, and the times of the chart as "A takes 3 s, B 2 s and C 1 s"."""
+    rows = []
+    for where, (slowest, *others) in bars_of(found).items():
+        *between, fastest = (f"{bar.who} {seconds(bar.ms)}" for bar in others)
+        first = ", ".join([f"{slowest.who} takes {seconds(slowest.ms)}", *between])
+        rows.append({"place": where, "times": f"{first} and {fastest}"})
+    return rows
 
 
 def bars_of(found: Races) -> dict[str, list[Bar]]:

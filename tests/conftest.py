@@ -16,8 +16,8 @@ from mcprecond.matrix import FLOATS
 from mcprecond.storage import color_blocks, layouts
 from mcprecond.storage.layouts import dia
 
-# A shell starts background jobs with SIGINT ignored, and Python keeps that setting. Some tests send SIGINT to their own
-# process or to others, so they need the handler that Python has otherwise.
+# A shell starts background jobs with SIGINT ignored, and then Python does not install its own handler. Some tests send
+# SIGINT to their own process or to others, and rely on that handler, which raises KeyboardInterrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -70,7 +70,7 @@ def compile_loop(
 
 
 # In compiled functions, copy arrays with loops and not with slices. For `a[i:j] = b` Numba also compiles the code that
-# raises an error if the shapes do not match. It takes longer to compile than most of our functions.
+# raises an error if the shapes do not match, and this takes longer than the compilation of most functions here.
 
 # This decorator compiles serial functions, which may call parallel loops and allocate arrays.
 compile_part = compiler(**ALL)

@@ -317,7 +317,8 @@ def sweep_forward_rows(first, end, indptr, columns, values, T, Tinv, diagonal, q
             product += inner(T_q, t + s)
     else:
         t, s = ts[:, 0], ts[:, 1]
-        # The rows of `sums` hold L t, L s, T q, T t and D t, and in the last one what Tinv is applied to.
+        # The first five rows of `sums` hold L t, L s, T q, T t and D t. The last one holds the vector by which Tinv is
+        # multiplied.
         sums = np.empty((6, q.shape[1]), q.dtype)
         L_t, L_s, T_q, T_t, D_t = sums[0], sums[1], sums[2], sums[3], sums[4]
         for i in range(first, end):

@@ -25,7 +25,7 @@ from mcprecond.studies.table import Table
 from mcprecond.systems import solve
 
 SOLVE = "solve"
-#: How a table names what `solve` chose, if that is not a preconditioner.
+#: The names under which the demonstration shows the choices of `solve` that are not preconditioners.
 CALLED = {"none": "CG alone", "direct": "a direct solver"}
 METHODS = ("CG", "Jacobi", "SGS", "multigrid", SOLVE)
 RTOL, MAXITER, SEED = 1e-8, 10_000, 0

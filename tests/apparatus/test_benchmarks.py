@@ -28,7 +28,8 @@ from mcprecond.studies.sources import code  # noqa: E402
 def run_benchmark(tmp_path):
     """Run a script of benchmarks and return what it wrote. It gets --small, unless it has no such option.
 
-    Launches do not block, whatever the tests have: some scripts time what waits in a stream behind a pause.
+    CUDA_LAUNCH_BLOCKING is 0 here even if the tests run with 1. Some scripts time kernels by queueing them in a stream
+    behind a long one, and that works only if launches return at once.
     """
     variables = {"PYTHONPATH": str(ROOT), "CUDA_LAUNCH_BLOCKING": "0"}
 
@@ -91,7 +92,7 @@ TRIED = [
     "experiments/pivots.py 300",
     "load.py cpu memory threads vertices --setups 10 --hierarchies 10 --threads 2 --solves 2 --scale 12",
 ]
-#: These benchmarks need a GPU, or some of their code runs only there, such as calls of cuSPARSE and captured graphs.
+#: These benchmarks need a GPU, or have code that runs only on one, such as calls of cuSPARSE and captured graphs.
 TRIED_ON_A_GPU = [
     "coloring.py gpu --families rgg20 --methods eb --repeats 1",
     "fenl.py gpu --repeats 1",
@@ -101,13 +102,13 @@ TRIED_ON_A_GPU = [
     "sweeps.py gpu --repeats 1 --cases grid2d_1024",
     "weak_scaling.py gpu --repeats 1",
 ]
-#: These scripts have no option --small. Arguments make their problems small.
+#: These scripts have no option --small. The tests make their problems small by other arguments.
 SMALL_BY_ARGUMENTS = {"experiments/pivots.py", "large.py", "load.py"}
 #: Other tests of this file run these scripts. The last two are `-m benchmarks.papers` and the fuzz, which have tests of
 #: their own in test_named_studies.py and test_fuzz.py.
 TRIED_ELSEWHERE = {"multigrid.py", "solves.py", "experiments/coloring_steps.py", "experiments/coloring_rounds.py"}
 TRIED_ELSEWHERE |= {"-m", "../tests/fuzz"}
-#: No test runs this script: it needs the profiler, and many machines do not let users read its counters.
+#: No test runs this script, because it needs Nsight Compute, and many machines do not let users read a GPU's counters.
 UNTRIED = {"experiments/limits.py"}
 
 

@@ -21,7 +21,7 @@ NEEDED = {
     "skfem": {"elasticity"},
 }
 MISSING = set().union(*(names for package, names in NEEDED.items() if importlib.util.find_spec(package) is None))
-#: Their library compiles for most of a minute of CPU when it is imported.
+#: These examples are nightly tests. PyMatting compiles its functions when it is imported, which takes most of a minute.
 SLOW = {"image_matting"}
 TRIED = [pytest.param(name, marks=[pytest.mark.nightly] * (name in SLOW)) for name in sorted({*NAMES} - MISSING)]
 #: The largest difference allowed between our solution and the library's; both may be solved by CG to a tolerance.

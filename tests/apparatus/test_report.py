@@ -151,8 +151,8 @@ def test_the_chart_has_the_librarys_cg_others_and_ours_of_the_same_system():
         },
     }
     on_gpu, on_cpu = readme.headline(found)
-    assert on_gpu["times"] == "CuPy's CG 3.00 s, PyAMG 50.0 ms, AmgX 40.0 ms, mcprecond 20.0 ms"
-    assert on_cpu["times"] == "SciPy's CG 3.00 s, PyAMG 50.0 ms, mcprecond 20.0 ms"
+    assert on_gpu["times"] == "CuPy's CG takes 3.00 s, PyAMG 50.0 ms, AmgX 40.0 ms and mcprecond 20.0 ms"
+    assert on_cpu["times"] == "SciPy's CG takes 3.00 s, PyAMG 50.0 ms and mcprecond 20.0 ms"
     del found["multigrid-cpu"]["cases"][0]
     assert len(readme.headline(found)) == 1
 
